@@ -74,8 +74,8 @@ export async function* followFeed(
 ): AsyncGenerator<FollowedPage, void, undefined> {
   const { clock = systemClock, signal = new AbortController().signal, untilEnd = false } = options;
   const pollIntervalMs = checkedInterval(options.pollIntervalMs ?? 5_000);
-  const { cursor = null, since = null, markdown = false, limit: pageLimit = 200 } = options;
-  const read = { filters: filtersOf(options), markdown, pageLimit };
+  const { cursor = null, since = null, markdown = false, limit: pageSize = 200 } = options;
+  const read = { filters: filtersOf(options), markdown, pageSize };
   const walk = walkFeed({ cursor, since }, { service: client, read, clock }, signal);
   let wasAtEnd = false;
   for (;;) {

@@ -18,8 +18,8 @@ export interface ReconcileSettings {
 export interface ReadSettings {
   readonly filters: FeedFilters;
   readonly markdown: boolean;
-  /** 1 to 200. */
-  readonly pageLimit: number;
+  /** Maximum number of entries of a page, 1 to 200. */
+  readonly pageSize: number;
 }
 
 /** Dependencies and settings of the engine. */

@@ -61,7 +61,7 @@ export class FaultyProcess {
     private readonly onKilled: () => void,
   ) {
     const { services, traits, choices } = world;
-    const { filters, markdown, pageLimit, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
+    const { filters, markdown, pageSize, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
     const [clock, store, leaseTtlMs] = [this.#clock(), this.#store(), LEASE_TTL_MS];
     const shared = {
       ...{ clock, store, leaseTtlMs, maxHeldPages, maxPageCommits, reconcile },
@@ -72,7 +72,7 @@ export class FaultyProcess {
       }),
       holder: name,
       pollIntervalMs: POLL_INTERVAL_MS,
-      read: { filters, markdown, pageLimit },
+      read: { filters, markdown, pageSize },
       budget: createMemoryBudget(memoryBudget),
     };
     const follow = (feed: string, service: SimulatedService) =>

@@ -66,8 +66,8 @@ async function waitForDisturbances(world: World): Promise<void> {
  * interval, and a small memory budget, which the feeds share, leads to small pages.
  */
 function recoveryMs({ services, traits }: World): number {
-  const pageLimit = traits.memoryBudget < 10_000 ? 1 : traits.pageLimit;
-  const pages = [...services.values()].map(({ sequence }) => Math.ceil(sequence.deliveries.length / pageLimit));
+  const pageSize = traits.memoryBudget < 10_000 ? 1 : traits.pageSize;
+  const pages = [...services.values()].map(({ sequence }) => Math.ceil(sequence.deliveries.length / pageSize));
   return RECOVERY_MS + pages.reduce((sum, count) => sum + count) * POLL_INTERVAL_MS;
 }
 

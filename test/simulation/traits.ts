@@ -71,7 +71,7 @@ export interface Traits {
   readonly feeds: readonly string[];
   readonly filters: FeedFilters;
   readonly markdown: boolean;
-  readonly pageLimit: number;
+  readonly pageSize: number;
   readonly maxHeldPages: number;
   readonly maxPageCommits: number;
   /** Bytes; small budgets fit only a few entries. */
@@ -142,7 +142,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     feeds: choices.pick([['default'], ['default'], ['one', 'two'], ['one', 'two', 'three']]),
     filters,
     markdown: choices.chance(0.3),
-    pageLimit: choices.pick([1, 3, 10]),
+    pageSize: choices.pick([1, 3, 10]),
     maxHeldPages: choices.between(1, 6),
     maxPageCommits: choices.pick([1, 2]),
     // If memory fits one entry, a page without a cursor at the end is always full, which does not prove the end.

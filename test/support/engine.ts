@@ -14,7 +14,7 @@ export function engineContext(
 ): FeedContext {
   const { service, store, clock, holder = 'test-process', leaseTtlMs = 30_000 } = parts;
   const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
-  const read = { filters, markdown: false, pageLimit: 10, ...parts.read };
+  const read = { filters, markdown: false, pageSize: 10, ...parts.read };
   const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
@@ -40,7 +40,7 @@ export function engineContext(
     pendingRetryMs: 30_000,
     maxResultCommits: 2,
     reconcile: { intervalMs: null, windowMs: 2 * 3_600_000, fullIntervalMs: null },
-    pageLimit: createPageLimit(read.pageLimit, budget.bytes),
+    pageLimit: createPageLimit(read.pageSize, budget.bytes),
     maxHeldPages: 3,
     maxPageCommits: 2,
     stepMs: 60_000,

@@ -14,7 +14,7 @@ export const withoutCursorAtEnd = (place: number, end: number) => (place < end ?
 /** A feed of runs, of which every third is one of the test environment, at most three looked at for each page. */
 export function filteredFeed(
   nextCursor: (place: number, end: number, request: FeedRequest) => string | null,
-  pageLimit = 3,
+  pageSize = 3,
 ) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
@@ -50,7 +50,7 @@ export function filteredFeed(
   const follow = async (ms: number, fullIntervalMs: number | null = null) => {
     const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: 60_000, fullIntervalMs };
-    const read = { ...engineContext({ clock, service, store }).read, pageLimit };
+    const read = { ...engineContext({ clock, service, store }).read, pageSize };
     const following = syncFeed(
       engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
       stop.signal,

@@ -23,7 +23,7 @@ export async function syncToTheEnd(
     read: {
       filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
       markdown: false,
-      pageLimit: 200,
+      pageSize: 200,
     },
     observer: silentObserver({
       committed: (counts) => {

@@ -108,7 +108,8 @@ function contextOf(
   showProgress: (progress: ReadingProgress) => void,
 ): PassContext {
   const { settings, feed } = work;
-  const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
+  const { markdown, pageLimit: pageSize, resolveConcurrency: concurrency } = settings.feed;
+  const { memoryBudgetBytes, pollIntervalMs } = settings.feed;
   const keptDays = settings.database.retention.runs;
   const store = openFeedStore(work, clock);
   const budget = createProcessBudget(memoryBudgetBytes);
@@ -122,9 +123,9 @@ function contextOf(
       budget,
       retryWakeUp: createRetryWakeUp(clock),
     },
-    pageLimit: createPageLimit(pageLimit, budget.bytes),
+    pageLimit: createPageLimit(pageSize, budget.bytes),
     loader: createResultLoader({ service, store, clock, budget, markdown, concurrency, keptDays }),
-    read: { filters: feed.filters, markdown, pageLimit },
+    read: { filters: feed.filters, markdown, pageSize },
     observer: {
       committed: () => {},
       pageStored: () => {},

@@ -46,7 +46,8 @@ export async function* verifyFeed(
   clock: Clock,
 ): AsyncGenerator<VerifiedPage> {
   const { connection, feed, settings } = work;
-  const read = { ...settings.feed, markdown: false };
+  const { filters, pageLimit: pageSize } = settings.feed;
+  const read = { filters, markdown: false, pageSize };
   const status = await createStatus(connection, clock.monotonic).readStatus(feed.name);
   const completeTo = status.readAt - (status.lagMs ?? Number.POSITIVE_INFINITY);
   const walk = walkFeed({ cursor: null, since }, { service, read, clock }, new AbortController().signal);

@@ -106,15 +106,15 @@ type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'lea
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { service: client, store, observer, clock, leases, holder, isDead, budget, firstPageBytes } = parts;
-  const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const keptDays = database.retention.runs;
   return {
     ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
-    pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited, firstPageBytes),
+    pageLimit: createPageLimit(pageSize, budget.bytes, observer.pageLimited, firstPageBytes),
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     leaseTtlMs: feed.leaseTtlMs,
-    read: { filters, markdown, pageLimit },
+    read: { filters, markdown, pageSize },
     pollIntervalMs: feed.pollIntervalMs,
     pendingRetryMs: pending.retryIntervalMs,
     maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),

@@ -98,7 +98,7 @@ export async function receivePageWithin(
     const reservation = await ticket.reserve(expected, 'page', signal);
     const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
     try {
-      const page = await receivePage(service, { ...read, pageLimit: requested }, clock, at, reservation.signal, bounds);
+      const page = await receivePage(service, { ...read, pageSize: requested }, clock, at, reservation.signal, bounds);
       reservation.signal.throwIfAborted();
       const { bytes, items, next } = page;
       reservation.finish(bytes);
@@ -162,7 +162,7 @@ export async function requestPage(
   // A cursor that cannot be stored, or is too long to be sent, counts as missing.
   const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
   const items = raw.items.length;
-  const limit = settings.pageLimit;
+  const limit = settings.pageSize;
   return { at, next, cursorUnusable: next !== nextCursor, items, limit, polls: [{ items, next }], raw, times };
 }
 
@@ -185,8 +185,8 @@ export function startAt({ cursor, since }: Position): FeedStart {
   return since !== null ? { since } : { beginning: true };
 }
 
-function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings): FeedRequest {
-  return { filters, markdown, limit: pageLimit, start: startAt(at) };
+function requestAt(at: Position, { filters, markdown, pageSize }: ReadSettings): FeedRequest {
+  return { filters, markdown, limit: pageSize, start: startAt(at) };
 }
 
 /** Returns whether the next page can be requested at once. After a page without entries the caller decides. */

@@ -29,7 +29,7 @@ export interface Step {
  */
 export function walkFeed(start: Position, context: WalkContext, signal: AbortSignal): () => Promise<Step> {
   const { service, read } = context;
-  const pageLimit = createPageLimit(read.pageLimit, LARGEST_PAGE_BYTES);
+  const pageLimit = createPageLimit(read.pageSize, LARGEST_PAGE_BYTES);
   const recentCursors = createRecentCursors();
   let at = start;
   let items: readonly unknown[] | null = null;
@@ -57,7 +57,7 @@ async function requestFitting(
   for (;;) {
     const requested = limit.entries;
     try {
-      return await requestPage(service, { ...read, pageLimit: requested }, clock, at, signal);
+      return await requestPage(service, { ...read, pageSize: requested }, clock, at, signal);
     } catch (error) {
       if (!isOversized(error) || requested === 1) throw error;
       limit.tooLarge(requested, error);

@@ -95,7 +95,7 @@ describe('a feed of 2,000 runs', () => {
   /** Follows the feed in pages of 50, and calls `disrupt` after some of the commits. */
   const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, disrupt: () => Promise<void>) => {
     const { onCommitted, settled } = disruptAfterCommits(disrupt);
-    const read = { filters: ALL, markdown: false, pageLimit: 50 };
+    const read = { filters: ALL, markdown: false, pageSize: 50 };
     const followed = await followToTheEnd({
       feed: 'default',
       service: client,

@@ -68,7 +68,7 @@ async function session(disruption: Disruption): Promise<Session> {
       url: provided.url,
       feed,
       service: client,
-      context: { read: { filters: FILTERS, markdown: false, pageLimit: PAGE } },
+      context: { read: { filters: FILTERS, markdown: false, pageSize: PAGE } },
       onFailed: () => {
         failures += 1;
         const heal = failures === 1 ? () => disruption.onFirstFailure?.(proxy) : undefined;

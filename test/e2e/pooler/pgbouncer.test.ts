@@ -128,7 +128,7 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
         url: bouncer.url,
         feed: 'default',
         service: client,
-        context: { read: { filters: FILTERS, markdown: false, pageLimit: 50 } },
+        context: { read: { filters: FILTERS, markdown: false, pageSize: 50 } },
         database: { maxConnections: 5 },
         ...over,
       });

@@ -19,7 +19,7 @@ const entry = (n: number, over: Fields = {}) => {
 };
 const truncated = (n: number) => entryJson({ scanId: `scan-${n}`, data: undefined, resultTruncated: true });
 
-function bench(budgetBytes: number, pageLimit = 20) {
+function bench(budgetBytes: number, pageSize = 20) {
   const clock = new VirtualClock();
   const service = new ModelService();
   const store = new ModelStore(clock.monotonic);
@@ -42,8 +42,8 @@ function bench(budgetBytes: number, pageLimit = 20) {
     const stop = new AbortController();
     const context = engineContext({
       ...{ clock, service, store, budget, observer: silentObserver(observer) },
-      read: { ...engineContext({ clock, service, store }).read, pageLimit },
-      pageLimit: createPageLimit(pageLimit, budgetBytes),
+      read: { ...engineContext({ clock, service, store }).read, pageSize },
+      pageLimit: createPageLimit(pageSize, budgetBytes),
     });
     const following = syncFeed(context, stop.signal);
     await clock.advance(ms);

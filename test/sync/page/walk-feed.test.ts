@@ -7,10 +7,10 @@ import { filteredFeed, withoutCursorAtEnd } from '../../support/filtered-feed.js
 const filters: FeedFilters = { status: ['completed', 'failed'], environment: 'prod', documentType: null };
 
 /** Walks a feed of six runs, of which the second and the fifth are of the test environment. */
-async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: number, pageLimit = 3) {
+async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: number, pageSize = 3) {
   const { clock, deliver, service } = filteredFeed(nextCursor);
   deliver(6);
-  const read = { filters, markdown: false, pageLimit };
+  const read = { filters, markdown: false, pageSize };
   const next = walkFeed({ cursor: null, since: null }, { service, read, clock }, new AbortController().signal);
   const taken: Step[] = [];
   const takeAll = async () => {

@@ -10,7 +10,7 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
 const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
-const PAGES = { read: { filters, markdown: false, pageLimit: 60 } };
+const PAGES = { read: { filters, markdown: false, pageSize: 60 } };
 
 /** A feed with a recent pass every minute. */
 function bench(
@@ -159,7 +159,7 @@ it('ends when the lease is lost', async () => {
 
 it('reads lost commits again and keeps the lease', async () => {
   const { service, store, entry, follow } = bench();
-  const few = { read: { ...PAGES.read, pageLimit: 10 } };
+  const few = { read: { ...PAGES.read, pageSize: 10 } };
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000, few);
   const window = () => store.latestPass('recent');
@@ -211,7 +211,7 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
 
   it('continues when the bad entries are in quarantine already', async () => {
     const { service, store, entry, follow } = bench();
-    const few = { ...PAGES, read: { ...PAGES.read, pageLimit: 10 } };
+    const few = { ...PAGES, read: { ...PAGES.read, pageSize: 10 } };
     for (let n = 0; n < 150; n += 10) {
       service.feed.push(...Array.from({ length: 10 }, (_, m) => entry({ scanId: `s${n + m}`, status: 'lost' })));
       await follow(10_000, few);

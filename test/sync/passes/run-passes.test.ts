@@ -239,7 +239,7 @@ describe('a feed that begins with its new runs', () => {
     const { service, store, failures, follow } = bench({ old: 0 });
     const bad = (n: number) => `{"scanId":"bad-${n}","deliveredAt":"2025-01-01T00:00:00Z"}`;
     service.feed.unshift(...Array.from({ length: 200 }, (_, n) => bad(n)));
-    const read = { ...engineContext({} as never).read, pageLimit: 200 };
+    const read = { ...engineContext({} as never).read, pageSize: 200 };
     await follow(120_000, { read });
     expect(failures).toContain('history mostly_bad');
     expect(store.quarantine.size).toBe(0);
