@@ -36,9 +36,9 @@ test('reports when each page was polled, received, completed and committed', asy
   await clock.run(following);
 
   const [first] = stored;
-  expect(first).toMatchObject({ reading: 'feed', polls: [{ items: 2 }], counts: { inserted: 2 } });
-  const [poll] = first?.polls ?? [];
-  const { polledAt = 0, receivedAt = 0, loadedAt = 0 } = poll ?? {};
+  expect(first).toMatchObject({ reading: 'feed', timings: [{ items: 2 }], counts: { inserted: 2 } });
+  const [timing] = first?.timings ?? [];
+  const { polledAt = 0, receivedAt = 0, loadedAt = 0 } = timing ?? {};
   expect(receivedAt - polledAt).toBe(POLL_MS);
   expect(loadedAt - receivedAt).toBe(RESULT_MS);
   expect((first?.committedAt ?? 0) - (first?.commitBegunAt ?? 0)).toBe(COMMIT_MS);

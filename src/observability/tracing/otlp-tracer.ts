@@ -52,9 +52,9 @@ export function createOtlpTracer({ version, logger, clock }: TracerOptions): Pag
  * @param epoch what to add to a monotonic time for the time since 1970, milliseconds
  */
 function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: number): void {
-  const { polls, commitBegunAt, committedAt, counts, reading } = page;
+  const { timings, commitBegunAt, committedAt, counts, reading } = page;
   const { inserted, updated, unchanged, stale, quarantined, conflicts } = counts;
-  const begunAt = Math.min(commitBegunAt, ...polls.map(({ polledAt }) => polledAt));
+  const begunAt = Math.min(commitBegunAt, ...timings.map(({ polledAt }) => polledAt));
   const root = tracer.startSpan(
     'page',
     {
@@ -62,8 +62,8 @@ function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: numbe
       attributes: {
         'scanfeed.feed': feed,
         'scanfeed.reading': reading,
-        'scanfeed.pages': polls.length,
-        'scanfeed.entries': polls.reduce((sum, { items }) => sum + items, 0),
+        'scanfeed.pages': timings.length,
+        'scanfeed.entries': timings.reduce((sum, { items }) => sum + items, 0),
       },
     },
     ROOT_CONTEXT,
@@ -71,7 +71,7 @@ function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: numbe
   const parent = trace.setSpan(ROOT_CONTEXT, root);
   const child = (name: string, kind: SpanKind, from: number, to: number, attributes: Record<string, number>) =>
     tracer.startSpan(name, { kind, startTime: epoch + from, attributes }, parent).end(epoch + to);
-  for (const { items, polledAt, receivedAt, loadedAt } of polls) {
+  for (const { items, polledAt, receivedAt, loadedAt } of timings) {
     child('poll', SpanKind.CLIENT, polledAt, receivedAt, { 'scanfeed.entries': items });
     child('load', SpanKind.INTERNAL, receivedAt, loadedAt, {});
   }

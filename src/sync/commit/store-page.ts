@@ -87,7 +87,7 @@ export async function storePage(page: CompletedPage, owner: PageOwner, signal: A
   retryWakeUp.committed(entries);
   onCommitted(outcome, entries);
   const { reading, observer } = owner;
-  observer.pageStored({ reading, polls: page.times, commitBegunAt, committedAt, counts: outcome.counts });
+  observer.pageStored({ reading, timings: page.timings, commitBegunAt, committedAt, counts: outcome.counts });
 
   // After the commit, so that storing the page does not depend on another request.
   const { inserted, updated } = outcome.counts;

@@ -18,7 +18,7 @@ export type Stage = 'feed' | 'result' | 'lease' | PassKind;
 export interface StoredPage {
   readonly reading: Reading;
   /** One for each page. */
-  readonly polls: readonly {
+  readonly timings: readonly {
     /** Number of entries received. */
     readonly items: number;
     readonly polledAt: number;

@@ -6,6 +6,6 @@ import type { StoredPage } from '../ports/index.js';
 export interface CompletedPage extends FetchedPage {
   /** Its entries, with the loaded results. */
   readonly completed: readonly CheckedEntry[];
-  /** When it was read: one, or one for each of the pages that are committed together. */
-  readonly times: StoredPage['polls'];
+  /** When it was read: one timing, or one for each of the pages that are committed together. */
+  readonly timings: StoredPage['timings'];
 }

@@ -48,6 +48,6 @@ export function joinPages(first: CompletedPage, more: readonly CompletedPage[]):
       quarantine: [],
     },
     completed: pages.flatMap((page) => page.completed),
-    times: pages.flatMap((page) => page.times),
+    timings: pages.flatMap((page) => page.timings),
   };
 }

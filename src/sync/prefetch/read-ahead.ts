@@ -133,7 +133,7 @@ async function complete(
   const page = received.check();
   const completed = await options.complete(page.checked, ticket, until);
   const { items, polledAt } = page;
-  return { ...page, completed, times: [{ items, polledAt, receivedAt, loadedAt: options.monotonic() }] };
+  return { ...page, completed, timings: [{ items, polledAt, receivedAt, loadedAt: options.monotonic() }] };
 }
 
 /** Creates a notifier: `wait` resolves at the next `notify`. */

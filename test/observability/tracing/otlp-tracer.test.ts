@@ -12,7 +12,7 @@ afterEach(() => {
 /** Two pages that were committed together. Times in milliseconds since the start of the clock. */
 const JOINED: StoredPage = {
   reading: 'feed',
-  polls: [
+  timings: [
     { items: 200, polledAt: 1_000, receivedAt: 1_040, loadedAt: 1_300 },
     { items: 7, polledAt: 1_050, receivedAt: 1_060, loadedAt: 1_061 },
   ],
