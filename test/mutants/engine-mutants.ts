@@ -190,8 +190,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'wrong settings are taken for a rejected cursor',
     patch(
       recover,
-      'throw mayRejectCursor(error) === null ? error : refusal;',
-      'if (mayRejectCursor(error) === null) throw error; return null;',
+      'throw cursorRejection(error) === null ? error : refusal;',
+      'if (cursorRejection(error) === null) throw error; return null;',
     ),
   ),
   engine(

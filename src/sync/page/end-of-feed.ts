@@ -1,6 +1,6 @@
 import type { FeedFilters, FeedService, Position } from '../ports/index.js';
 import { listEntries, listsAnything } from '../recovery/probe.js';
-import { mayRejectCursor } from '../recovery/rejected-cursor.js';
+import { cursorRejection } from '../recovery/rejected-cursor.js';
 import { type PageLimit, startingWith } from './page-limit.js';
 import { type FetchedPage, type PolledPage, startAt } from './read-page.js';
 import type { RecentCursors } from './recent-cursors.js';
@@ -29,7 +29,7 @@ export async function isEndOfFeed(
   try {
     return (await listsAnything(service, { filters: UNFILTERED, start: startAt(at) }, signal)) ? 'more' : 'end';
   } catch (error) {
-    if (mayRejectCursor(error) === null) throw error;
+    if (cursorRejection(error) === null) throw error;
     return 'unclear';
   }
 }
@@ -89,7 +89,7 @@ async function isShortUnfiltered(
     const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
     return listed !== null && listed.items < limit && isDeadEnd({ at, next: listed.next });
   } catch (error) {
-    if (mayRejectCursor(error) === null) throw error;
+    if (cursorRejection(error) === null) throw error;
     return null;
   }
 }

@@ -6,7 +6,7 @@ import { createPageLimit, isOversized } from '../page/page-limit.js';
 import { readPageWithin } from '../page/read-page.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
-import { mayRejectCursor } from './rejected-cursor.js';
+import { cursorRejection } from './rejected-cursor.js';
 
 /** Maximum number of stored runs to request by their ids. */
 const MAX_CHECKED_RUNS = 3;
@@ -42,7 +42,7 @@ export async function recoverCursor(
   const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
     (error) => {
       if (isOversized(error)) return null; // accepted without the cursor; only the date is unknown
-      throw mayRejectCursor(error) === null ? error : refusal;
+      throw cursorRejection(error) === null ? error : refusal;
     },
   );
   if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
@@ -87,7 +87,7 @@ export async function findPositionWithin(
       revision === 1 && deliveredAt !== null && deliveredAt < deliveredUpTo;
     return runs.some(isRead) ? within : null;
   } catch (error) {
-    if (mayRejectCursor(error) === null) throw error;
+    if (cursorRejection(error) === null) throw error;
     return null;
   }
 }
@@ -119,13 +119,13 @@ export async function isRejected(
   context: Pick<FeedContext, 'service' | 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (mayRejectCursor(refusal) === 'at once') return true;
+  if (cursorRejection(refusal) === 'certain') return true;
   await listsAnything(context.service, probeOf({ beginning: true }, context), signal);
   try {
     await listsAnything(context.service, probeOf({ cursor }, context), signal);
     return false;
   } catch (error) {
-    if (mayRejectCursor(error) === null) throw error;
+    if (cursorRejection(error) === null) throw error;
     return true;
   }
 }
@@ -142,7 +142,7 @@ async function findNewestAccepted(
       await listsAnything(context.service, probeOf({ cursor }, context), signal);
       return { cursor, since: null };
     } catch (error) {
-      if (mayRejectCursor(error) === null) throw error;
+      if (cursorRejection(error) === null) throw error;
       if (!(await isRejected(cursor, error, context, signal))) return { cursor, since: null };
     }
   }

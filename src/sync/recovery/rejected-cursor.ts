@@ -21,14 +21,14 @@ const AMBIGUOUS_KINDS: ReadonlySet<string> = new Set(['http_404', 'http_410', 'h
 const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Returns whether an error may mean that the service rejects the cursor that was sent (promise 8), and when to assume that. The
- * interface defines 400 for it. Any other error must persist, since its cause may be the settings or an outage. Pure.
+ * Returns whether an error means that the service rejects the cursor that was sent (promise 8): `certain` for 400, which the
+ * interface defines for it; `possible` if it does so only when it persists, since its cause may be the settings or an outage. Pure.
  */
-export function mayRejectCursor(error: unknown): 'at once' | 'if it persists' | null {
+export function cursorRejection(error: unknown): 'certain' | 'possible' | null {
   const { kind } = classifyError(error);
-  if (kind === 'http_400') return 'at once';
+  if (kind === 'http_400') return 'certain';
   const isReset = kind === 'connection' && RESET_CODES.has((error as { readonly code?: unknown }).code);
-  return isReset || AMBIGUOUS_KINDS.has(kind) ? 'if it persists' : null;
+  return isReset || AMBIGUOUS_KINDS.has(kind) ? 'possible' : null;
 }
 
 /** Number of such errors in a row after which an error counts as persistent. */
@@ -47,10 +47,10 @@ export function createCursorRefusals(): CursorRefusals {
   let errors = 0;
   return {
     isPersistent: (cursor, error) => {
-      const may = cursor === null ? null : mayRejectCursor(error);
-      errors = may === null ? 0 : cursor === refused ? errors + 1 : 1;
+      const rejection = cursor === null ? null : cursorRejection(error);
+      errors = rejection === null ? 0 : cursor === refused ? errors + 1 : 1;
       refused = cursor;
-      return may === 'at once' || errors >= PERSISTENT_ERRORS;
+      return rejection === 'certain' || errors >= PERSISTENT_ERRORS;
     },
     accepted: () => {
       errors = 0;

@@ -3,7 +3,7 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { LeaseGrant, Position } from '../ports/index.js';
 import { listsAnything } from './probe.js';
-import { mayRejectCursor } from './rejected-cursor.js';
+import { cursorRejection } from './rejected-cursor.js';
 
 /** A pass waits until the feed continues from another position, or holds as long as the feed does. */
 class FeedCursorRejected extends Error implements Failure {
@@ -35,6 +35,6 @@ export async function assertSameOrganization(
   const { cursor } = await store.readPosition(lease.feed);
   if (cursor === null) return;
   await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
-    throw mayRejectCursor(error) === null ? error : new FeedCursorRejected(error);
+    throw cursorRejection(error) === null ? error : new FeedCursorRejected(error);
   });
 }

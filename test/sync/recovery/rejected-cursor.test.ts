@@ -5,9 +5,9 @@ import type { FeedContext } from '../../../src/sync/context.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
 import {
   createCursorRefusals,
+  cursorRejection,
   isUsableCursor,
   MAX_CURSOR_LENGTH,
-  mayRejectCursor,
 } from '../../../src/sync/recovery/rejected-cursor.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
@@ -147,12 +147,12 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
 });
 
 it('treats a 400 as a rejection at once, and other refusals when they persist', () => {
-  expect(mayRejectCursor(status(400))).toBe('at once');
-  for (const [, error] of PERSISTING) expect(mayRejectCursor(error())).toBe('if it persists');
-  for (const other of [401, 403, 408, 409, 413, 429, 500, 503]) expect(mayRejectCursor(status(other))).toBeNull();
+  expect(cursorRejection(status(400))).toBe('certain');
+  for (const [, error] of PERSISTING) expect(cursorRejection(error())).toBe('possible');
+  for (const other of [401, 403, 408, 409, 413, 429, 500, 503]) expect(cursorRejection(status(other))).toBeNull();
   const refusedConnection = new ConnectionError('https://service.test', 'ECONNREFUSED');
   for (const other of [refusedConnection, new ModelFailure('timeout'), new Error('bug')]) {
-    expect(mayRejectCursor(other)).toBeNull();
+    expect(cursorRejection(other)).toBeNull();
   }
 });
 
