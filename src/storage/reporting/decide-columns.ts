@@ -3,7 +3,7 @@ import { columnName, type NameRules, viewName } from './names.js';
 import { type ColumnType, pathKey, REPORT_LIMITS, type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
 /** Names that must not be used. */
-export interface Surroundings {
+export interface NamingContext {
   /** Names of the relations in the schema of the reports. */
   readonly takenNames: ReadonlySet<string>;
   rulesOf(view: Pick<ReportView, 'arrays'>): NameRules;
@@ -20,13 +20,13 @@ const isScalar = (kind: SeenKind): kind is ColumnType => SCALARS.includes(kind a
 export function decideColumns(
   known: readonly ReportView[],
   seen: readonly SeenField[],
-  surroundings: Surroundings,
+  naming: NamingContext,
 ): readonly ReportView[] {
-  const views = addViews(known, seen, surroundings);
+  const views = addViews(known, seen, naming);
   const fields = groupBy(seen, viewKey);
   return [...views.values()].map((view) => {
     const found = fields.get(viewKey(view));
-    return found === undefined ? view : addColumns(view, found, views, surroundings.rulesOf(view));
+    return found === undefined ? view : addColumns(view, found, views, naming.rulesOf(view));
   });
 }
 
@@ -37,7 +37,7 @@ export function decideColumns(
 function addViews(
   known: readonly ReportView[],
   seen: readonly SeenField[],
-  { takenNames }: Surroundings,
+  { takenNames }: NamingContext,
 ): ReadonlyMap<string, ReportView> {
   const views = new Map(known.map((view) => [viewKey(view), view]));
   const taken = new Set([...takenNames, ...known.map(({ name }) => name)]);

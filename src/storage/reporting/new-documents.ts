@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { decideColumns, type Surroundings } from './decide-columns.js';
+import { decideColumns, type NamingContext } from './decide-columns.js';
 import { endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
 import { deleteStoredRows } from './stored-rows.js';
@@ -25,7 +25,7 @@ export async function findNewFields({ db, tables }: StoreConnection) {
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     const seen = await findFields(connection, at, last);
     const known = await readReportViews(connection);
-    const views = seen.length === 0 ? known : decideColumns(known, seen, await readSurroundings(connection));
+    const views = seen.length === 0 ? known : decideColumns(known, seen, await readNamingContext(connection));
     const added = await storeDecisions(connection, known, views);
     await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
@@ -51,7 +51,7 @@ export async function forgetProgress({ db, tables }: StoreConnection): Promise<v
   await db.transaction().execute((tx) => deleteStoredRows({ db: tx, tables }));
 }
 
-async function readSurroundings({ db, tables }: StoreConnection): Promise<Surroundings> {
+async function readNamingContext({ db, tables }: StoreConnection): Promise<NamingContext> {
   const { rows } = await sql<{ taken: string[] | null; reserved: string[] }>`
     SELECT
       (SELECT array_agg(relname::text) FROM pg_class

@@ -51,16 +51,16 @@ export function createPendingResults({ db, tables }: StoreConnection) {
      */
     async giveUp(feed: string, revisions: ReadonlyMap<string, number>): Promise<readonly string[]> {
       const { rows } = await sql<{ scan_id: string }>`
-        WITH meant AS (
+        WITH target AS (
           SELECT scan_id FROM ${tables.runs}
-          JOIN unnest(${[...revisions.keys()]}::text[], ${[...revisions.values()]}::int[]) AS asked (scan_id, revision)
+          JOIN unnest(${[...revisions.keys()]}::text[], ${[...revisions.values()]}::int[]) AS requested (scan_id, revision)
             USING (scan_id, revision)
           WHERE feed = ${feed} AND result_state = 'pending'
           ORDER BY scan_id
           FOR NO KEY UPDATE OF runs
         )
         UPDATE ${tables.runs} AS run SET next_try_at = 'infinity'
-        FROM meant WHERE run.scan_id = meant.scan_id
+        FROM target WHERE run.scan_id = target.scan_id
         RETURNING run.scan_id`.execute(db);
       return rows.map((row) => row.scan_id);
     },

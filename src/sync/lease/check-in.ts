@@ -12,7 +12,7 @@ export interface CheckIn {
   /** Ends the announcement, so that the others need not wait for it to expire. Never rejects. */
   checkOut(): Promise<void>;
   /** Ends the announcements of a dead predecessor, so that it does not count towards the shares. Never rejects. */
-  checkOutDead(predecessor: string): Promise<void>;
+  checkOutPredecessor(predecessor: string): Promise<void>;
 }
 
 export function createCheckIn(
@@ -55,7 +55,7 @@ export function createCheckIn(
       else current.catch(() => {});
     },
     checkOut,
-    checkOutDead: async (predecessor) => {
+    checkOutPredecessor: async (predecessor) => {
       if (predecessor === holder) return;
       deadPredecessors.add(predecessor);
       if (checkedAt !== null) await endDead();

@@ -59,7 +59,7 @@ export interface LeaseSchema {
 export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
   const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, limitTaking, waitForRow } = process;
   const followed = new Set<string>();
-  const { checkIn, checkOut, checkOutDead } = createCheckIn(schema, store, process);
+  const { checkIn, checkOut, checkOutPredecessor } = createCheckIn(schema, store, process);
   const checks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
@@ -121,7 +121,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         async () => {
           const askedAt = clock.monotonic();
           if (replaced !== null) {
-            await checkOutDead(replaced);
+            await checkOutPredecessor(replaced);
             share.takeOwn(feed.name);
           } else if (!share.mayTake(feed.name, askedAt)) return null;
           let lease: LeaseGrant | null = null;

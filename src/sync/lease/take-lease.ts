@@ -34,11 +34,11 @@ export async function takeLease(
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      const { lease, isPutOff, replaced } = await attemptToTake(status, first, context, signal);
+      const { lease, isDeferred, replaced } = await attemptToTake(status, first, context, signal);
       // If the predecessor's last commit locks the feed, the next attempt may still replace the predecessor.
-      first &&= isPutOff && replaced !== null;
+      first &&= isDeferred && replaced !== null;
       // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
-      if (isPutOff && attemptFailed) continue;
+      if (isDeferred && attemptFailed) continue;
       // Reported even without failures here: it may be the first success since renewals failed.
       observer.recovered('lease', failures);
       failures = 0;
@@ -56,19 +56,19 @@ export async function takeLease(
   }
 }
 
-/** Takes the lease if an attempt can succeed. `isPutOff`: not possible now, retried in the next round. `replaced`: old holder. */
+/** Takes the lease if an attempt can succeed. `isDeferred`: not possible now, retried next round. `replaced`: old holder. */
 async function attemptToTake(status: FeedStatus, first: boolean, context: FeedContext, signal: AbortSignal) {
   const { observer, leases, identity, leaseTtlMs } = context;
   const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
-  if (!mayTake(status, replaced, context)) return { lease: null, isPutOff: false, replaced };
+  if (!mayTake(status, replaced, context)) return { lease: null, isDeferred: false, replaced };
   const taken = await leases.take(identity, replaced, signal);
-  if (taken === null) return { lease: null, isPutOff: true, replaced };
+  if (taken === null) return { lease: null, isDeferred: true, replaced };
   const { lease, askedAt } = taken;
   if (lease !== null) {
     observer.leading(askedAt + leaseTtlMs);
     if (lease.filtersBefore !== null) observer.filtersChanged(filterChange(lease.filtersBefore, identity.filters));
   }
-  return { lease, isPutOff: false, replaced };
+  return { lease, isDeferred: false, replaced };
 }
 
 /**

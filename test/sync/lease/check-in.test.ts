@@ -97,11 +97,11 @@ describe('a process', () => {
   it('ends the announcements of its dead predecessor everywhere, once, and never its own', async () => {
     const { clock, a, b } = setup();
     for (const { store } of [a, b]) await store.checkIn('predecessor', 2, TTL_MS);
-    await a.checkOutDead('predecessor'); // it is not announced yet
+    await a.checkOutPredecessor('predecessor'); // it is not announced yet
     for (const schema of [a, b]) await schema.checkIn();
     expect([a.announced(), b.announced()]).toEqual([['process'], ['process']]);
     await a.store.checkIn('predecessor', 2, TTL_MS);
-    for (const name of ['predecessor', 'process']) await a.checkOutDead(name);
+    for (const name of ['predecessor', 'process']) await a.checkOutPredecessor(name);
     await clock.advance(INTERVAL_MS / 2);
     await a.checkIn();
     expect(a.announced().sort()).toEqual(['predecessor', 'process']);
@@ -111,7 +111,7 @@ describe('a process', () => {
     const { a } = setup();
     await a.checkIn();
     await a.store.checkIn('predecessor', 2, TTL_MS);
-    await a.checkOutDead('predecessor');
+    await a.checkOutPredecessor('predecessor');
     expect(a.announced()).toEqual(['process']);
   });
 });

@@ -10,7 +10,7 @@ import { engineContext } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-/** A feed whose lease this process takes after other attempts, which fail or are put off (null), and the reports. */
+/** A feed whose lease this process takes after other attempts, which fail or are deferred (null), and the reports. */
 function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[], starting = false } = {}) {
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
