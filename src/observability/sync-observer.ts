@@ -99,7 +99,7 @@ export function observeSync(options: SyncObserverOptions) {
       metrics.truncated(outcome, entries);
       if (outcome === 'resolved') activity.add({ resolved: entries });
     },
-    failed(stage, error, _, pauseMs) {
+    failed(stage, error, pauseMs) {
       metrics.failed(stage, classifyError(error).kind);
       activity.failed();
       history.failed();

@@ -47,7 +47,7 @@ export async function readFeed(
       const start = await store.readPosition(lease.feed);
       const progress = await readFrom(start, lease, context, state, signal, (page) => {
         polledAt = page.polledAt;
-        if (failures > 0) observer.recovered('feed', failures);
+        if (failures > 0) observer.recovered('feed');
         failures = 0;
       });
       if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
@@ -59,7 +59,7 @@ export async function readFeed(
       failures += 1;
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.polled('failed', 0);
-      observer.failed('feed', error, failures, pauseMs);
+      observer.failed('feed', error, pauseMs);
       await pause(pauseMs, (ms, until) => context.pauseAfterFailure(error, ms, until));
     }
   }

@@ -15,8 +15,8 @@ const outage = Object.assign(new Error('no answer from the service'), { kind: 'c
 
 test('the report lists an outage until its recovery, and each failure is counted', async () => {
   const { observer, report, sample, clock } = observed();
-  for (let failures = 1; failures <= 20; failures++) {
-    observer.failed('feed', outage, failures, 1_000);
+  for (let failure = 1; failure <= 20; failure++) {
+    observer.failed('feed', outage, 1_000);
     clock.advance(1_000);
   }
   expect(await sample('scanfeed_errors_total{stage="feed",kind="connection"}')).toBe(20);
@@ -29,14 +29,14 @@ test('the report lists an outage until its recovery, and each failure is counted
       failures: 20,
     },
   ]);
-  observer.recovered('feed', 20);
+  observer.recovered('feed');
   expect(report().currentErrors).toEqual([]);
 });
 
 test('logs a failure as an error when it needs action, and counts a bug as internal', async () => {
   const { observer, sample, log } = observed();
-  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1, 1);
-  observer.failed('lease', new TypeError('undefined is no function'), 1, 1);
+  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1);
+  observer.failed('lease', new TypeError('undefined is no function'), 1);
   expect(log.lines.map(({ level }) => level)).toEqual(['error', 'warn']);
   expect(await sample('scanfeed_errors_total{stage="lease",kind="internal"}')).toBe(1);
 });
@@ -130,12 +130,12 @@ test('logs the activity once a minute and when the lease is lost, and nothing wh
   idle(300);
   expect(logged()).toEqual([]);
 
-  observer.failed('recent', outage, 1, 1_000);
+  observer.failed('recent', outage, 1_000);
   for (let page = 0; page < 3; page += 1) {
     observer.committed({ ...COUNTS, inserted: 150, updated: 20, unchanged: 29, quarantined: 1 }, []);
     observer.truncated('resolved', 5);
     observer.polled('entries', 200);
-    observer.failed('result', outage, page + 1, 1_000);
+    observer.failed('result', outage, 1_000);
   }
   idle(59);
   expect(logged()).toEqual([]);
@@ -179,7 +179,7 @@ test('a standby reports errors that keep it from the lease, and none of its time
   const { observer, report } = observed();
   observer.leading(30_000);
   for (const stage of ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'] as const)
-    observer.failed(stage, outage, 1, 1_000);
+    observer.failed(stage, outage, 1_000);
   const stages = () => report().currentErrors.map(({ stage }) => stage);
   observer.leading(60_000);
   expect(stages()).toEqual(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease']);
@@ -191,9 +191,9 @@ test('a stage is failing from its failure to its recovery, the end of the lease,
   const { observer, sample, clock } = observed();
   const failing = (stage: string) => sample(`scanfeed_failing{stage="${stage}"}`);
   observer.leading(Number.POSITIVE_INFINITY);
-  for (const stage of ['feed', 'recent', 'lease'] as const) observer.failed(stage, outage, 1, 60_000);
+  for (const stage of ['feed', 'recent', 'lease'] as const) observer.failed(stage, outage, 60_000);
   expect([await failing('feed'), await failing('recent'), await failing('full')]).toEqual([1, 1, 0]);
-  observer.recovered('feed', 1);
+  observer.recovered('feed');
   expect([await failing('feed'), await failing('recent')]).toEqual([0, 1]);
   observer.leading(null);
   expect([await failing('recent'), await failing('lease')]).toEqual([0, 1]);
@@ -201,7 +201,7 @@ test('a stage is failing from its failure to its recovery, the end of the lease,
   expect(await failing('lease')).toBe(1);
   clock.advance(1);
   expect(await failing('lease')).toBe(0);
-  observer.failed('lease', outage, 2, 60_000);
+  observer.failed('lease', outage, 60_000);
   expect(await failing('lease')).toBe(1);
 });
 

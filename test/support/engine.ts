@@ -72,9 +72,9 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     leading: () => {},
     caughtUp: () => {},
     ...over,
-    failed: (stage, error, failures, pauseMs) => {
+    failed: (stage, error, pauseMs) => {
       captureErrorLeaks(`a failure of ${stage}`, error);
-      over.failed?.(stage, error, failures, pauseMs);
+      over.failed?.(stage, error, pauseMs);
     },
   };
 }

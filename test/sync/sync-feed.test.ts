@@ -219,7 +219,7 @@ describe('outages', () => {
     const pauses: number[] = [];
     const { service, store, start, clock } = bench({
       service: { before: async () => (away ? Promise.reject(new ModelFailure('http_503')) : undefined) },
-      observer: { failed: (_stage, _error, _failures, pauseMs) => pauses.push(pauseMs) },
+      observer: { failed: (_stage, _error, pauseMs) => pauses.push(pauseMs) },
     });
     service.feed.push(...runs(3));
     const stop = start();

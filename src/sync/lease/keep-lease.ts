@@ -14,18 +14,18 @@ export async function keepLease(
   signal: AbortSignal,
 ): Promise<void> {
   const { leases, observer, databaseAnswered } = context;
-  let failures = 0;
+  let isFailing = false;
   for (;;) {
     const round = await leases.renew(lease, signal);
     if (round === null) return;
     if ('error' in round) {
-      failures += 1;
-      observer.failed('lease', round.error, failures, round.pauseMs);
+      isFailing = true;
+      observer.failed('lease', round.error, round.pauseMs);
       continue;
     }
     databaseAnswered();
-    if (failures > 0) observer.recovered('lease', failures);
-    failures = 0;
+    if (isFailing) observer.recovered('lease');
+    isFailing = false;
     if (round.answer === null) return; // lost, but the database answered
     observer.leading(round.askedAt + round.answer.heldForMs);
     observer.status(round.answer.status);

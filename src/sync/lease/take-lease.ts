@@ -27,7 +27,7 @@ export async function takeLease(
     if ('error' in check) {
       failures += 1;
       pauseMs = check.pauseMs;
-      observer.failed('lease', check.error, failures, pauseMs);
+      observer.failed('lease', check.error, pauseMs);
       continue;
     }
     const status = check.answer;
@@ -40,7 +40,7 @@ export async function takeLease(
       // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
       if (isDeferred && attemptFailed) continue;
       // Reported even without failures here: it may be the first success since renewals failed.
-      observer.recovered('lease', failures);
+      observer.recovered('lease');
       failures = 0;
       attemptFailed = false;
       if (lease !== null) return lease;
@@ -49,7 +49,7 @@ export async function takeLease(
       failures += 1;
       attemptFailed = true;
       const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
-      observer.failed('lease', error, failures, failurePauseMs);
+      observer.failed('lease', error, failurePauseMs);
       observer.ticked(failurePauseMs);
       await clock.sleep(failurePauseMs, signal);
     }

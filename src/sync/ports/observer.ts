@@ -46,9 +46,9 @@ export interface SyncObserver {
   /** How fresh the feed is now. */
   freshness(asOf: Freshness): void;
   truncated(outcome: 'resolved' | 'pending' | 'skipped', entries: number): void;
-  /** A failure, and the pause until the next try; `failures` in a row. */
-  failed(stage: Stage, error: unknown, failures: number, pauseMs: number): void;
-  recovered(stage: Stage, failures: number): void;
+  /** A failure, and the pause until the next try. */
+  failed(stage: Stage, error: unknown, pauseMs: number): void;
+  recovered(stage: Stage): void;
   /** This feed adopted pending results of feeds without a leader. */
   adopted(results: number): void;
   /** Figures that every replica reads from the database. */

@@ -24,7 +24,7 @@ export async function runRepeatedly(
     try {
       const end = await iteration();
       if (end === 'over') return;
-      if (failures > 0) observer.recovered(stage, failures);
+      if (failures > 0) observer.recovered(stage);
       failures = 0;
       if (end === 'done') return;
       if (end.pauseMs > 0) await clock.sleep(end.pauseMs, signal);
@@ -32,7 +32,7 @@ export async function runRepeatedly(
       if (signal.aborted) return;
       failures += 1;
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
-      observer.failed(stage, error, failures, pauseMs);
+      observer.failed(stage, error, pauseMs);
       await pauseAfterFailure(error, pauseMs, signal);
     }
   }

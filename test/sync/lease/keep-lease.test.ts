@@ -12,9 +12,8 @@ async function keep(answers: unknown[]): Promise<readonly string[]> {
   const said: string[] = [];
   const context = {
     observer: {
-      failed: (stage: string, _: unknown, failures: number, pauseMs: number) =>
-        said.push(`${stage} failed ${failures}, pause ${pauseMs}`),
-      recovered: (stage: string, failures: number) => said.push(`${stage} recovered ${failures}`),
+      failed: (stage: string, _: unknown, pauseMs: number) => said.push(`${stage} failed, pause ${pauseMs}`),
+      recovered: (stage: string) => said.push(`${stage} recovered`),
       leading: (until: number) => said.push(`leading until ${until}`),
       status: () => {},
     },
@@ -28,10 +27,10 @@ async function keep(answers: unknown[]): Promise<readonly string[]> {
 it('reports a recovery when the database answers again, even if the lease was lost', async () => {
   const failed = { error: new Error('away'), pauseMs: 10_000 };
   expect(await keep([failed, failed, { askedAt: 30_000, answer: null }])).toEqual([
-    'lease failed 1, pause 10000',
-    'lease failed 2, pause 10000',
+    'lease failed, pause 10000',
+    'lease failed, pause 10000',
     'answered',
-    'lease recovered 2',
+    'lease recovered',
   ]);
 });
 

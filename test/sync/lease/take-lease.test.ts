@@ -24,7 +24,7 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
     identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
     clock: { random: () => 0, sleep: async () => {} },
     observer: {
-      failed: (stage: string, _: unknown, failures: number) => said.push(`${stage} failed ${failures}`),
+      failed: (stage: string, _: unknown, pauseMs: number) => said.push(`${stage} failed, pause ${pauseMs}`),
       ticked: () => {},
       status: () => {},
       leading: (until: number) => said.push(`leading until ${until}`),
@@ -61,7 +61,7 @@ it('reports no recovery while no attempt is made after one that failed', async (
   const { said, take } = setup({ leaseHolder: null }, { attempts: [elsewhere, null, elsewhere, null] });
   await take();
   expect(said).toEqual([
-    ...['attempt', 'lease failed 1', 'attempt', 'attempt', 'lease failed 2', 'attempt'],
+    ...['attempt', 'lease failed, pause 1000', 'attempt', 'attempt', 'lease failed, pause 2000', 'attempt'],
     ...['attempt', 'leading until 30005', 'lease recovered'],
   ]);
 });
