@@ -37,8 +37,8 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 export function observeSync(options: SyncObserverOptions) {
   const { feed, version, state, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const { onOutage: onChange, nextOutage: nextNumber } = options;
-  const failures = createFailureLog<Stage>({ logger, clock, onChange, nextNumber });
+  const { onOutage, nextOutage } = options;
+  const failures = createFailureLog<Stage>({ logger, clock, onOutage, nextOutage });
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
   const warnings = createThrottledWarnings(logger, clock);

@@ -94,7 +94,7 @@ test('reports each change of an outage when it is in the log, and none of one th
   const failures = createFailureLog<'feed' | 'lease'>({
     logger: recordingLogger().logger,
     clock,
-    onChange: (outage) => changes.push(outage),
+    onOutage: (outage) => changes.push(outage),
   });
   failures.failed('feed', failure('timeout'), 700);
   clock.advance(1_000);
@@ -180,7 +180,7 @@ test('reports an unstable stage under one number', () => {
   const failures = createFailureLog<'feed'>({
     logger: recordingLogger().logger,
     clock,
-    onChange: ({ number, endedAt }) => changes.push([number, endedAt]),
+    onOutage: ({ number, endedAt }) => changes.push([number, endedAt]),
   });
   for (let time = 1; time <= 2; time += 1) {
     failures.failed('feed', failure('timeout'), 9);

@@ -10,9 +10,9 @@ import { reportOrphaned } from './report-orphaned.js';
  * Resolves after the signal has aborted; never rejects.
  */
 export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
-  const { logger, clock, onOutage: onChange, nextOutage: nextNumber } = context;
+  const { logger, clock, onOutage, nextOutage } = context;
   // A failed task blocks nothing else, so it is only a warning.
-  const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onChange, nextNumber });
+  const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
   const tasks: Readonly<Record<Task, () => Promise<void>>> = {
     views: refreshViews(context, signal),
     retention: deleteExpired(context, signal),

@@ -21,9 +21,9 @@ interface FailureLogOptions {
   /** Level of failures that need an operator; `error` by default. */
   readonly holdLevel?: 'warn' | 'error';
   /** Called with each change of an outage that is in the log. */
-  readonly onChange?: ((outage: Outage) => void) | undefined;
+  readonly onOutage?: ((outage: Outage) => void) | undefined;
   /** Numbers the outages; by default from 1. */
-  readonly nextNumber?: (() => number) | undefined;
+  readonly nextOutage?: (() => number) | undefined;
 }
 
 /** The failures of one stage up to its recovery. Times are monotonic milliseconds. */
@@ -67,15 +67,15 @@ export function createFailureLog<Stage extends string>({
   logger,
   clock,
   holdLevel = 'error',
-  onChange = () => {},
-  nextNumber = createCounter(),
+  onOutage = () => {},
+  nextOutage = createCounter(),
 }: FailureLogOptions) {
   const entries = new Map<Stage, Entry>();
 
   const begin = (stage: Stage, now: number): Entry => {
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
-    const outage = { stage, number: nextNumber(), kind: '', message: '', failures: 0, ...times };
+    const outage = { stage, number: nextOutage(), kind: '', message: '', failures: 0, ...times };
     const log = { errorKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
     const entry = { outage, resumedAt: now, isLogged: false, ...log };
     entries.set(stage, entry);
@@ -94,7 +94,7 @@ export function createFailureLog<Stage extends string>({
       (other) => other !== entry && other.errorKey === entry.errorKey && other.loggedKeys.has(entry.errorKey),
     );
   const notify = ({ outage, loggedKeys }: Entry) => {
-    if (loggedKeys.size > 0) onChange(outage);
+    if (loggedKeys.size > 0) onOutage(outage);
   };
   const end = (entry: Entry) => {
     entry.outage = { ...entry.outage, endedAt: clock.monotonic() };
