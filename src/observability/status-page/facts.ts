@@ -1,3 +1,4 @@
+import { nameStage } from './current-errors.js';
 import { counted, describeSeconds, escapeHtml, grouped, timeElement } from './html.js';
 import type { CurrentPass, StatusReport } from './status-report.js';
 
@@ -7,14 +8,6 @@ export interface Fact {
   readonly value: string;
   readonly more?: string;
 }
-
-const PASSES: Readonly<Record<string, string>> = {
-  feed: 'Reading the feed',
-  history: 'Reading the history',
-  backfill: 'Backfill',
-  recent: 'Recent pass',
-  full: 'Full pass',
-};
 
 /** Returns the most important facts, shown in large type. */
 export function firstFacts(report: StatusReport, now: number): Fact[] {
@@ -48,7 +41,7 @@ function completeAsOf(iso: string | null, now: number): Fact {
 }
 
 function progressOf({ pass, deliveredUpTo, entriesPerSecond, secondsLeft }: CurrentPass): Fact {
-  const name = PASSES[pass] ?? escapeHtml(pass);
+  const name = escapeHtml(nameStage(pass));
   const more = [
     deliveredUpTo === null ? 'at the beginning' : `at ${timeElement(deliveredUpTo)}`,
     ...(entriesPerSecond === null
