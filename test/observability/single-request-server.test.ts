@@ -7,7 +7,6 @@ import {
   MAX_CONNECTIONS,
   MAX_HEAD_BYTES,
   type Request,
-  type SingleRequestServer,
   textAnswer,
 } from '../../src/observability/admin/single-request-server.js';
 import { gate } from '../support/observed.js';
@@ -36,7 +35,7 @@ async function start(body = 'ok') {
     requests.push(request);
     return textAnswer(200, body);
   };
-  const { server, closeConnections }: SingleRequestServer = createSingleRequestServer(answer, clock);
+  const { server, closeConnections } = createSingleRequestServer(answer, clock);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   undos.push(async () => {

@@ -25,8 +25,6 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type SingleRequestServer = ReturnType<typeof createSingleRequestServer>;
-
 /**
  * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes. When
  * there are too many connections, it closes the oldest one of the address that has the most (docs/decisions/0016).

@@ -57,8 +57,6 @@ interface Entry {
   remindAfterMs: number;
 }
 
-export type FailureLog<Stage extends string> = ReturnType<typeof createFailureLog<Stage>>;
-
 /**
  * Logs an outage when it begins, once for each type and kind of error, in growing intervals while it lasts, and when it ends. The
  * failures in between are logged at level debug.

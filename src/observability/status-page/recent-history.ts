@@ -10,8 +10,6 @@ const MAX_GAP_MINUTES = 2;
 
 const MINUTE_MS = 60_000;
 
-export type RecentHistory = ReturnType<typeof createRecentHistory>;
-
 /**
  * Keeps figures for each minute of the last six hours, in bounded memory. It has no timer: each call records the lag at that
  * time. Minutes without a call are missing: the process was suspended, not started or hung, and the lag is unknown.

@@ -1,5 +1,5 @@
 import { createFeedState, type FeedState } from '../../../src/observability/feed-state.js';
-import { createRecentHistory, type RecentHistory } from '../../../src/observability/status-page/recent-history.js';
+import { createRecentHistory } from '../../../src/observability/status-page/recent-history.js';
 import type { StatusPage } from '../../../src/observability/status-page/status-page.js';
 import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
 import { handClock } from '../observed.js';
@@ -137,7 +137,7 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
 
 interface Life {
   readonly state: FeedState;
-  readonly history: RecentHistory;
+  readonly history: ReturnType<typeof createRecentHistory>;
   readonly clock: ReturnType<typeof handClock>;
   ago(ms: number): string;
   end(report: Omit<StatusReport, 'runsWritten'>): Shown;
@@ -166,7 +166,7 @@ interface Beat {
   /** Milliseconds since it began. */
   readonly passed: number;
   readonly state: FeedState;
-  readonly history: RecentHistory;
+  readonly history: Life['history'];
   /** The lag is so many milliseconds. */
   knows(lagMs: number): void;
 }
