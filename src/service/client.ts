@@ -110,10 +110,15 @@ export class ServiceClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const { body, facts, places, serviceDate, ...answer } = await this.#getPage(
-      request,
+    const { body, facts, places, serviceDate, ...answer } = await this.#exchange(
+      {
+        operation: 'feed',
+        path: feedPath(request),
+        success: [200],
+        body: this.#bounded(request, SKIPPABLE_IN_PAGE),
+        secrets: 'cursor' in request.start ? [request.start.cursor] : [],
+      },
       signal,
-      SKIPPABLE_IN_PAGE,
     ).catch((error) => Promise.reject(asTooManyEntries(error, request.limit)));
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
@@ -134,7 +139,15 @@ export class ServiceClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
-    const { body, facts, places, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
+    const { body, facts, places, ...answer } = await this.#exchange(
+      {
+        operation: 'run',
+        path: runPath(scanId, options.markdown),
+        success: [200],
+        body: this.#bounded(options, SKIPPABLE_IN_RUN),
+      },
+      signal,
+    );
     return { body, facts, places, run: jsonObject(answer, 'the run') };
   }
 
@@ -144,28 +157,7 @@ export class ServiceClient implements FeedService {
     await this.#ownDispatcher?.destroy();
   }
 
-  #getPage(
-    request: FeedRequest & Partial<BodyBounds>,
-    signal?: AbortSignal,
-    skippable?: SkippableValues,
-  ): Promise<HttpAnswer> {
-    const path = feedPath(request);
-    const secrets = 'cursor' in request.start ? [request.start.cursor] : [];
-    const body = this.#bounded(request, skippable);
-    return this.#exchange({ operation: 'feed', path, success: [200], body, secrets }, signal);
-  }
-
-  #getRun(
-    scanId: string,
-    options: { readonly markdown: boolean } & Partial<BodyBounds>,
-    signal?: AbortSignal,
-    skippable?: SkippableValues,
-  ): Promise<HttpAnswer> {
-    const path = runPath(scanId, options.markdown);
-    return this.#exchange({ operation: 'run', path, success: [200], body: this.#bounded(options, skippable) }, signal);
-  }
-
-  #bounded({ maxBytes, onReceived }: Partial<BodyBounds> = {}, skippable?: SkippableValues): BodyOptions {
+  #bounded({ maxBytes, onReceived }: Partial<BodyBounds>, skippable?: SkippableValues): BodyOptions {
     return {
       maxBytes: Math.min(maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes),
       ...(onReceived === undefined ? {} : { onReceived }),
