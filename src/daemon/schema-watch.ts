@@ -9,7 +9,7 @@ import { connectStore } from '../storage/connection/store-connection.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
-import type { LimitedRun } from '../sync/retry/limit-concurrency.js';
+import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
 /** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */

@@ -11,8 +11,8 @@ import { createStore } from '../storage/store.js';
 import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { ProcessLeases } from '../sync/lease/process-leases.js';
 import type { FeedStore } from '../sync/ports/index.js';
-import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
-import { linkedSignal } from '../sync/retry/linked-signal.js';
+import { limitConcurrency } from '../sync/waiting/limit-concurrency.js';
+import { linkedSignal } from '../sync/waiting/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
 

@@ -1,4 +1,5 @@
 import { classifyError } from '../core/errors.js';
+import { type Breaker, createBreaker } from './commit/breaker.js';
 import { type CatchUpReporter, createCatchUpReporter } from './commit/catch-up-reporter.js';
 import { storeFeedPage } from './commit/store-feed-page.js';
 import type { PageProgress, PageResult } from './commit/store-page.js';
@@ -14,8 +15,7 @@ import { recoverCursor } from './recovery/recover-cursor.js';
 import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
 import { createStuckReporter, type StuckReporter } from './recovery/stuck-reporter.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
-import { type Breaker, createBreaker } from './retry/breaker.js';
-import type { IdleGate } from './retry/idle-gate.js';
+import type { IdleGate } from './waiting/idle-gate.js';
 
 /** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */
 export async function readFeed(

@@ -8,9 +8,9 @@ import { readFeed } from './read-feed.js';
 import { retryPending } from './results/retry-pending.js';
 import { createRetryWakeUp } from './results/retry-wake-up.js';
 import { watchDatabase } from './retry/database-watch.js';
-import { createIdleGate } from './retry/idle-gate.js';
-import { linkedSignal } from './retry/linked-signal.js';
-import { tickWhileWaiting } from './retry/tick-while-waiting.js';
+import { createIdleGate } from './waiting/idle-gate.js';
+import { linkedSignal } from './waiting/linked-signal.js';
+import { tickWhileWaiting } from './waiting/tick-while-waiting.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease

@@ -6,7 +6,7 @@ import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
 import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
-import { linkedSignal } from '../../src/sync/retry/linked-signal.js';
+import { linkedSignal } from '../../src/sync/waiting/linked-signal.js';
 import { ModelService } from '../simulation/model-service.js';
 import { engineContext } from './engine.js';
 

@@ -6,7 +6,7 @@ import { createPassRunner, type PassRunner } from '../../sync/passes/run-passes.
 import type { FeedService, Pass, ReadingProgress } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { createRetryWakeUp } from '../../sync/results/retry-wake-up.js';
-import { createIdleGate } from '../../sync/retry/idle-gate.js';
+import { createIdleGate } from '../../sync/waiting/idle-gate.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { type FeedCommandContext, openFeedStore, requireLease } from '../context/with-feed.js';

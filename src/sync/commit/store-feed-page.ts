@@ -5,7 +5,7 @@ import { freshnessClaimOf } from '../page/read-page.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
 import type { CommitOutcome, FeedStore, LeaseGrant } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
-import type { Breaker } from '../retry/breaker.js';
+import type { Breaker } from './breaker.js';
 import { type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */

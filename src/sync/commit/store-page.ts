@@ -7,7 +7,7 @@ import type { RecentCursors } from '../page/recent-cursors.js';
 import type { CommitOutcome, FeedService, FeedStore, LeaseGrant, Reading, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import type { RetryWakeUp } from '../results/retry-wake-up.js';
-import { type Breaker, qualityOf, qualityOfNew } from '../retry/breaker.js';
+import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
 
 /** What follows a page. `fenced`: the lease was lost, or another position is stored. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
+import { type LimitedRun, limitConcurrency } from '../waiting/limit-concurrency.js';
 import { type AnnouncementSchemas, createAnnouncementSchemas } from './announcement-schemas.js';
 import { createFeedShare, type FeedShare } from './feed-share.js';
 import { createRowWait, type RowWait } from './row-wait.js';

@@ -1,5 +1,5 @@
 import type { PassKind } from '../ports/index.js';
-import { type LinkedSignal, linkedSignal } from '../retry/linked-signal.js';
+import { type LinkedSignal, linkedSignal } from '../waiting/linked-signal.js';
 
 /** Priority of a download. `deferred`: a result that is pending because there was not enough memory with its page. */
 export type Priority = 'deferred' | 'feed' | 'pending' | PassKind;

@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
+import { type Breaker, createBreaker } from '../commit/breaker.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
@@ -9,9 +10,8 @@ import { prefetchPages } from '../prefetch/prefetch-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
 import { type CursorRefusals, CursorReplaced, createCursorRefusals } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
-import { type Breaker, createBreaker } from '../retry/breaker.js';
-import type { IdleGate } from '../retry/idle-gate.js';
-import { linkedSignal } from '../retry/linked-signal.js';
+import type { IdleGate } from '../waiting/idle-gate.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_POLICIES } from './pass-policy.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';

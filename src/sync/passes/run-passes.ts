@@ -1,9 +1,9 @@
 import type { LeaderContext } from '../context.js';
 import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, Pass, PassKind } from '../ports/index.js';
-import type { IdleGate } from '../retry/idle-gate.js';
-import { linkedSignal } from '../retry/linked-signal.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
+import type { IdleGate } from '../waiting/idle-gate.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
 import { createPassStarter } from './begin-pass.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';

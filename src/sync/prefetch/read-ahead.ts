@@ -2,7 +2,7 @@ import type { MemoryTicket } from '../memory/memory-budget.js';
 import type { CheckedEntry, CheckedPage } from '../page/check-page.js';
 import { leadsFurther, type ReceivedPage } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
-import { linkedSignal } from '../retry/linked-signal.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
 import type { CompletedPage } from './completed-page.js';
 import { countJoined, joinPages } from './join-pages.js';
 

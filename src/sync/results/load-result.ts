@@ -3,7 +3,7 @@ import { classifyError } from '../../core/errors.js';
 import type { Reservation } from '../memory/memory-budget.js';
 import { LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
 import type { FeedService, PendingReason, RawRun } from '../ports/index.js';
-import { limitConcurrency } from '../retry/limit-concurrency.js';
+import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
 
 /** Maximum pause for a Retry-After of the single-run endpoint, milliseconds: a page waits no longer than this for its results. */

@@ -3,7 +3,7 @@ import { type CheckedEntry, type CheckedPage, type Loading, withPending } from '
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
 import type { FeedStore, PendingReason } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
-import { withTimeout } from '../retry/with-timeout.js';
+import { withTimeout } from '../waiting/with-timeout.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
 import {
   createLoadResult,

@@ -2,8 +2,8 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedContext, LeaderContext } from '../context.js';
 import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from '../ports/index.js';
-import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
+import { type LimitedRun, limitConcurrency } from '../waiting/limit-concurrency.js';
 import { storeResult } from './store-result.js';
 
 const MINUTE_MS = 60_000;

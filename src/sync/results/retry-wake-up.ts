@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { CheckedEntry } from '../page/check-page.js';
-import { linkedSignal } from '../retry/linked-signal.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
 
 /** Ends the pause between two rounds of retries once a page was committed whose results are pending only for lack of memory. */
 export interface RetryWakeUp {

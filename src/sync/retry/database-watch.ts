@@ -1,7 +1,7 @@
 import { type Clock, WAIT_OVER } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedStore } from '../ports/index.js';
-import { linkedSignal } from './linked-signal.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
 
 /** Tracks by the store's own statements whether the database is reachable, and ends pauses when it is reachable again. */
 export interface DatabaseWatch {

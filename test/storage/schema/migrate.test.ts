@@ -9,7 +9,7 @@ import { lockMigrations, migrate } from '../../../src/storage/schema/migrate.js'
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { tablesOf } from '../../../src/storage/schema/schema.js';
 import { createStore } from '../../../src/storage/store.js';
-import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
+import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { createTestDatabase } from '../../support/postgres/index.js';

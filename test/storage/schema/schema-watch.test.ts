@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
-import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
+import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { recordingLogger } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { settingsWith } from '../../support/settings.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { shareOf } from '../../../src/sync/lease/feed-share.js';
-import { linkedSignal } from '../../../src/sync/retry/linked-signal.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
+import { linkedSignal } from '../../../src/sync/waiting/linked-signal.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { type Choices, choicesFrom } from '../../simulation/random-choices.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../../src/sync/commit/breaker.js';
 import { checkPage, refusedEntry } from '../../../src/sync/page/check-page.js';
-import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../../src/sync/retry/breaker.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
+import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
