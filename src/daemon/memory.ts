@@ -37,11 +37,13 @@ export function largestAnswerBytes(heapLimit: number = getHeapStatistics().heap_
 /**
  * Creates the memory budget of the process. Released bytes are collected soon: V8 counts buffers outside its heap, but collects
  * them late, so they would still use memory while the next ones are loaded.
+ * @param collectEveryBytes number of released bytes that triggers a collection
  * @param collect V8's garbage collector, available if Node was started with `--expose-gc` (the image's entry point does
  * so). Without it the process needs more memory (docs/decisions/0009).
  */
 export function createProcessBudget(
   bytes: number,
+  collectEveryBytes = COLLECT_EVERY_BYTES,
   collect: Collect | undefined = globalThis.gc as Collect | undefined,
 ): MemoryBudget {
   if (collect === undefined) return createMemoryBudget(bytes);
@@ -50,7 +52,7 @@ export function createProcessBudget(
   return createMemoryBudget(bytes, (released) => {
     const large = released >= LARGE_BODY_BYTES;
     uncollected += released;
-    if (uncollected < COLLECT_EVERY_BYTES && !large) return;
+    if (uncollected < collectEveryBytes && !large) return;
     uncollected = 0;
     // Nothing refers to the released bytes by then.
     setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });

@@ -15,11 +15,19 @@ import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { createSchemas } from './schemas.js';
 import { createServiceConnections } from './service-connections.js';
 
+const MIB = 1024 * 1024;
+
 /** Maximum number of connections to a service for all feeds of a file. Slow organizations do not use up all of them. */
 const SHARED_CONNECTIONS = 256;
 
-/** Bytes to reserve for the first page of each of many feeds: 200 average runs. This limits how many are requested at once. */
-const FIRST_PAGE_BYTES = 400 * 1024;
+/**
+ * Bytes to reserve for the first page of each of many feeds: 200 average runs, which are in memory twice while they are received.
+ * This limits how many are requested at once.
+ */
+const FIRST_PAGE_BYTES = 800 * 1024;
+
+/** Number of released bytes that triggers a garbage collection while many feeds are read: they hold much more that is not released. */
+const COLLECT_EVERY_BYTES = 16 * MIB;
 
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
@@ -79,7 +87,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
     ),
     holder,
     isDead: (other) => isDeadPredecessor(other, host, process.pid),
-    budget: createProcessBudget(settings.feed.memoryBudgetBytes),
+    budget: createProcessBudget(settings.feed.memoryBudgetBytes, single === null ? COLLECT_EVERY_BYTES : undefined),
   };
   const close = async () => {
     await services.close();

@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 function createBudget() {
   const flavors: string[] = [];
   const collect: Collect = ({ flavor }) => flavors.push(flavor);
-  const budget = createProcessBudget(64 * MIB, collect);
+  const budget = createProcessBudget(64 * MIB, undefined, collect);
   const release = (bytes: number) => {
     const ticket = budget.enqueue('feed');
     ticket.tryReserve(bytes, 'page', new AbortController().signal)?.finish(bytes);

@@ -152,7 +152,9 @@ describe('quarantine replay', () => {
   it('keeps the stored revision when that of the entry is older', async () => {
     await feed.commit([entryJson({ scanId: 'a', revision: 2, fileName: 'newer.pdf' })]);
     await quarantineSound(entryJson({ scanId: 'a', revision: 1 }), { scanId: 'a', revision: 1 });
-    expect((await run('replay 1')).out).toBe('1: scan a, revision 1: discarded: a newer revision is stored\n');
+    expect((await run('replay 1')).out).toBe(
+      '1: scan a, revision 1: discarded: a newer revision is stored, or the run was erased or is past the retention\n',
+    );
     expect(await states()).toEqual({ 1: 'discarded' });
     expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2, file_name: 'newer.pdf' });
   });
