@@ -72,7 +72,8 @@ export function startDaemon(
     await exited;
   };
   const assertRunning = () => {
-    if (child.exitCode !== null && !stopping) throw new Error(`the daemon has ended; it said\n${said}`);
+    if ((child.exitCode ?? child.signalCode) !== null && !stopping)
+      throw new Error(`the daemon has ended; it said\n${said}`);
   };
   const stop = () => end('SIGTERM');
   scope.defer(stop);

@@ -7,7 +7,7 @@ import { SchemaMismatch } from '../storage/connection/errors.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
-import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
+import type { Migration } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
@@ -33,6 +33,8 @@ export interface WatchContext {
   readonly database: Database;
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
+  /** Returns the migrations of this release. */
+  readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Pick<Clock, 'sleep'>;
 }
 
@@ -42,18 +44,12 @@ const REPORTS_RETRY_MS = 60_000;
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, limitDirect, clock }: WatchContext,
+  { database, leaseDatabase, migrations, limitDirect, clock }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
 ): SchemaWatch {
   readiness.waitingFor('the database schema has not been verified yet');
-  let migrations: readonly Migration[] | undefined;
-  // Read only once: another release may replace the files while this one runs.
-  const known = async () => {
-    migrations ??= await readMigrations();
-    return migrations;
-  };
   // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
   let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
@@ -85,7 +81,7 @@ export function watchSchema(
     ]);
   const prepare = async (signal: AbortSignal) => {
     try {
-      for (const name of await prepareSchema(settings, leaseDatabase, await known(), limitDirect, signal)) {
+      for (const name of await prepareSchema(settings, leaseDatabase, await migrations(), limitDirect, signal)) {
         logger.info('applied a migration', { migration: name });
       }
     } catch (error) {
@@ -97,7 +93,7 @@ export function watchSchema(
   };
   const isUsable = async () => {
     try {
-      await checkSchema(settings, leaseDatabase, await known());
+      await checkSchema(settings, leaseDatabase, await migrations());
       return true;
     } catch (error) {
       if (error instanceof SchemaMismatch) return false;

@@ -7,6 +7,7 @@ import type { Metrics } from '../observability/metrics/metrics.js';
 import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
+import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { createStore } from '../storage/store.js';
 import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { ProcessLeases } from '../sync/lease/process-leases.js';
@@ -59,7 +60,7 @@ export type Schemas = ReturnType<typeof createSchemas>;
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
-  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS) };
+  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), migrations: knownMigrations() };
   return {
     /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
@@ -81,6 +82,21 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   };
 }
 
+/**
+ * Returns a function that reads the migrations of this release only once: another release may replace the files while this one
+ * runs, and a copy for each of a thousand schemas would fill the memory.
+ */
+function knownMigrations(): WatchContext['migrations'] {
+  let known: Promise<readonly Migration[]> | null = null;
+  return () => {
+    known ??= readMigrations().catch((error: unknown) => {
+      known = null;
+      throw error;
+    });
+    return known;
+  };
+}
+
 interface MaintainedSchema extends OpenSchema {
   readonly users: SchemaUser[];
   end(): Promise<void>;
@@ -88,7 +104,7 @@ interface MaintainedSchema extends OpenSchema {
 
 function maintainSchema(
   settings: Settings,
-  parts: SchemasContext & Pick<WatchContext, 'limitDirect'>,
+  parts: SchemasContext & Pick<WatchContext, 'limitDirect' | 'migrations'>,
   signal: AbortSignal,
 ): MaintainedSchema {
   const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases } = parts;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
+import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { recordingLogger } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -24,6 +25,7 @@ const context = (sleep: Clock['sleep'] = untilAborted) => ({
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
   clock: { sleep },
+  migrations: readMigrations,
 });
 const SETUP_FAILED = 'reader role setup failed';
 
