@@ -6,6 +6,7 @@ import type { DatabaseSettings } from '../settings/settings.js';
 import { SchemaMismatch } from '../storage/connection/errors.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
+import { inspectReaderRole } from '../storage/reporting/reader-role.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import type { Migration } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
@@ -54,6 +55,8 @@ export function watchSchema(
   let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
     if (!settings.autoMigrate) return;
+    // Usually nothing is to be granted; then no direct connection is opened for each of a thousand schemas.
+    if ((await inspectReaderRole(connectStore(database, settings.schema), settings.readerRole)).reads) return;
     if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
     const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
     logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });

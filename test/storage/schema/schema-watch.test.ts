@@ -87,6 +87,7 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     const { database: settings } = settingsWith({
       DATABASE_URL: provided.url,
       SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(provided.url),
+      SCANFEED_READER_ROLE: `scanfeed_reader_${process.pid}`, // it is missing
     });
     const { logger, lines, until } = recordingLogger();
     const readiness = createReadiness();
