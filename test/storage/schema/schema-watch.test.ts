@@ -20,11 +20,11 @@ const untilAborted: Clock['sleep'] = (_, signal) =>
   });
 
 /** @param sleep called before a setup that failed is tried again; by default that waits until the stop */
-const context = (sleep: Clock['sleep'] = untilAborted) => ({
+const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0) => ({
   database: bench.database,
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
-  clock: { sleep },
+  clock: { monotonic, sleep },
   migrations: readMigrations,
 });
 const SETUP_FAILED = 'reader role setup failed';
@@ -61,13 +61,26 @@ describe('the schema watch', () => {
 it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
   const { database: settings } = settingsWith({ DATABASE_URL: provided.url });
   const { signal } = new AbortController();
-  const schema = watchSchema(settings, context(), createReadiness(), recordingLogger().logger, signal);
+  let now = 0;
+  const { logger } = recordingLogger();
+  const schema = watchSchema(
+    settings,
+    context(untilAborted, () => now),
+    createReadiness(),
+    logger,
+    signal,
+  );
   const store = schema.guard(bench.store);
   const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
   const renewed = async () => [...(await store.renewLeases(leases, 30_000)).keys()].sort();
+  const checkAgain = () => {
+    now += 10_000;
+  };
   expect(await renewed()).toEqual(['one', 'two']);
   const migrations = sql.id('scanfeed', 'migrations');
   await bench.rows(sql`INSERT INTO ${migrations} (version, name, works_from) VALUES (9999, 'newer', 9999)`);
+  expect(await renewed()).toEqual(['one', 'two']); // a schema is checked every 10 s
+  checkAgain();
   expect(await renewed()).toEqual([]);
   expect(await Promise.all(leases.map((lease) => store.renewLease(lease, 30_000)))).toEqual([null, null]);
   await bench.rows(sql`DELETE FROM ${migrations} WHERE version = 9999`);
