@@ -10,6 +10,7 @@ import {
 } from '../../src/observability/admin/admin-server.js';
 import { createLiveness, livenessOf } from '../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
+import { MAX_AGE_MS } from '../../src/observability/admin/single-request-server.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
@@ -116,6 +117,29 @@ describe('the admin server', () => {
     expect(await get('/readyz')).toMatchObject({ status: 200, body: 'ready\n' });
     readiness.waitingFor('the database is away');
     expect((await get('/readyz')).status).toBe(200);
+  });
+
+  test('renders the metrics again only after a pause, whatever the query, and answers probes meanwhile', async () => {
+    let now = 0;
+    const rests: { ms: number; end: () => void }[] = [];
+    const sleep = (ms: number) =>
+      new Promise<void>((resolve) => {
+        if (ms !== MAX_AGE_MS) rests.push({ ms, end: resolve });
+      });
+    const monotonic = () => {
+      now += 40;
+      return now;
+    };
+    const { get } = await start({ single: false, clock: { now: Date.now, monotonic, sleep } });
+    await get('/metrics');
+    let isAnswered = false;
+    const second = get('/metrics?again').finally(() => {
+      isAnswered = true;
+    });
+    expect((await get('/livez')).status).toBe(200);
+    expect([isAnswered, rests.map(({ ms }) => ms)]).toEqual([false, [760]]);
+    rests[0]?.end();
+    expect((await second).status).toBe(200);
   });
 
   test('serves the status as JSON', async () => {

@@ -9,11 +9,14 @@ function setup() {
   const sleep = (ms: number) => new Promise<void>((resolve) => rests.push({ ms, end: resolve }));
   const answer = createPacedAnswers({ monotonic: () => now, sleep }, new AbortController().signal);
   const rendered: string[] = [];
-  const ask = (request: string, tookMs = 40) =>
-    answer(request, () => {
-      rendered.push(request);
-      now += tookMs;
-      return textAnswer(200, `${request} ${rendered.length}`);
+  const ask = (key: string, tookMs = 40, isWanted = () => true) =>
+    answer({
+      ...{ key, isWanted },
+      render: () => {
+        rendered.push(key);
+        now += tookMs;
+        return textAnswer(200, `${key} ${rendered.length}`);
+      },
     }).then(({ status, body }) => [status, String(body)]);
   return { ask, rests, rendered };
 }
@@ -43,9 +46,20 @@ describe('paced answers', () => {
 
   test('continue after one that cannot be rendered', async () => {
     const answer = createPacedAnswers({ monotonic: () => 0, sleep: async () => {} }, new AbortController().signal);
-    const failing = answer('/', () => Promise.reject(new Error('a bug')));
-    await expect(failing).rejects.toThrow('a bug');
-    expect((await answer('/', () => textAnswer(200, 'fine'))).status).toBe(200);
+    const request = { key: '/', isWanted: () => true };
+    await expect(answer({ ...request, render: () => Promise.reject(new Error('a bug')) })).rejects.toThrow('a bug');
+    expect((await answer({ ...request, render: () => textAnswer(200, 'fine') })).status).toBe(200);
+  });
+
+  test('take no turn for clients that are gone, unless another one waits for the same', async () => {
+    const { ask, rests, rendered } = setup();
+    await ask('/');
+    const gone = [ask('/a', 40, () => false), ask('/b', 40, () => false), ask('/b')];
+    await expect.poll(() => rests).toHaveLength(1);
+    rests[0]?.end();
+    expect((await gone[0])?.[0]).toBe(503);
+    expect(await gone[1]).toEqual([200, '/b 2\n']);
+    expect(rendered).toEqual(['/', '/b']);
   });
 
   test('refuse further requests when too many different ones wait', async () => {

@@ -30,7 +30,7 @@ type Context = AdminServerOptions &
     /** Returns what limits the rendering of answers of one kind. */
     readonly paced: (kind: string) => PacedAnswers;
   };
-type Route = (context: Context, query: URLSearchParams) => Answer | Promise<Answer>;
+type Route = (context: Context, query: URLSearchParams, isWanted: Request['isWanted']) => Answer | Promise<Answer>;
 
 /** Pauses between attempts to listen, milliseconds; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
@@ -119,13 +119,20 @@ function createPacing(clock: AdminServerOptions['clock'], signal: AbortSignal): 
 function routeOf(path: string, { single }: Context): Route | undefined {
   if (Object.hasOwn(PROBES, path)) return PROBES[path];
   const route = path === '/metrics' ? METRICS : (statusRoute(path, single) ?? runbookRoute(path));
-  if (route === undefined) return undefined;
+  // The answers of one feed take a millisecond.
+  if (route === undefined || single) return route;
   const kind = /^\/[^/]*/.exec(path)?.[0] ?? path;
-  return (context, query) => context.paced(kind)(`${path}?${query}`, async () => route(context, query));
+  const readsQuery = path !== '/metrics' && !path.endsWith('.json');
+  return (context, query, isWanted) =>
+    context.paced(kind)({
+      key: readsQuery ? `${path}?${query}` : path,
+      isWanted,
+      render: () => route(context, query, isWanted),
+    });
 }
 
 /** Never rejects. */
-async function answerTo({ method, path, query }: Request, context: Context): Promise<Answer> {
+async function answerTo({ method, path, query, isWanted }: Request, context: Context): Promise<Answer> {
   const route = routeOf(path, context);
   if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
@@ -135,7 +142,7 @@ async function answerTo({ method, path, query }: Request, context: Context): Pro
     };
   }
   try {
-    return await route(context, query);
+    return await route(context, query, isWanted);
   } catch (error) {
     context.logger.error('admin request failed', { path, error });
     return textAnswer(500, 'internal error; see the log');

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { type Answer, textAnswer } from './single-request-server.js';
+import { type Answer, type Request, textAnswer } from './single-request-server.js';
 
 /** How many times as long as rendering an answer takes the next one waits: clients take at most 5 % of a core with it. */
 const REST_PER_RENDERING = 19;
@@ -7,26 +7,47 @@ const REST_PER_RENDERING = 19;
 const MAX_REST_MS = 2_000;
 /** Maximum number of different requests that wait. */
 const MAX_WAITING = 128;
+const UNAVAILABLE = textAnswer(503, 'too many requests, or the server is closing; try again later');
+
+/** A request for an answer. */
+export interface PacedRequest {
+  /** Requests with the same key get the same answer. */
+  readonly key: string;
+  readonly isWanted: Request['isWanted'];
+  readonly render: () => Answer | Promise<Answer>;
+}
 
 /** Answers a request. Rejects only if rendering does. */
-export type PacedAnswers = (request: string, render: () => Answer | Promise<Answer>) => Promise<Answer>;
+export type PacedAnswers = (request: PacedRequest) => Promise<Answer>;
+
+/** Requests with one key, which wait for their answer. */
+interface Waiting {
+  readonly answer: Promise<Answer>;
+  readonly isWanted: Request['isWanted'][];
+}
 
 /**
  * Limits the time that rendering takes, however many clients ask: with a thousand feeds the metrics take 40 ms. Answers are rendered
  * one after the other with pauses in between, and equal requests that wait share the next one. So each answer is as current as
  * if its request had been the only one.
- * @param signal ends the pauses
+ * Requests whose clients are gone take no turn.
+ * @param signal ends the pauses; nothing is rendered after that
  */
 export function createPacedAnswers(clock: Pick<Clock, 'monotonic' | 'sleep'>, signal: AbortSignal): PacedAnswers {
-  const waiting = new Map<string, Promise<Answer>>();
+  const waiting = new Map<string, Waiting>();
   let rested = Promise.resolve();
-  return (request, render) => {
-    const joined = waiting.get(request);
-    if (joined !== undefined) return joined;
-    if (waiting.size >= MAX_WAITING) return Promise.resolve(textAnswer(503, 'too many requests; try again later'));
+  return ({ key, isWanted, render }) => {
+    const joined = waiting.get(key);
+    if (joined !== undefined) {
+      joined.isWanted.push(isWanted);
+      return joined.answer;
+    }
+    if (waiting.size >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
+    const wanted = [isWanted];
     let restMs = 0;
     const answer = rested.then(async () => {
-      waiting.delete(request);
+      waiting.delete(key);
+      if (signal.aborted || !wanted.some((isStillWanted) => isStillWanted())) return UNAVAILABLE;
       const startedAt = clock.monotonic();
       try {
         const rendered = await render();
@@ -37,7 +58,7 @@ export function createPacedAnswers(clock: Pick<Clock, 'monotonic' | 'sleep'>, si
     });
     const rest = () => (restMs > 0 ? clock.sleep(restMs, signal) : undefined);
     rested = answer.then(rest, rest);
-    waiting.set(request, answer);
+    waiting.set(key, { answer, isWanted: wanted });
     return answer;
   };
 }

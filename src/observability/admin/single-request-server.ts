@@ -16,6 +16,8 @@ export interface Request {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
+  /** Returns whether the client is still there. */
+  readonly isWanted: () => boolean;
 }
 
 export interface Answer {
@@ -66,7 +68,7 @@ export function createSingleRequestServer(
       });
     void clock.sleep(MAX_AGE_MS, closed.signal).then(() => drop(socket));
     readHead(socket, async (head) => {
-      const request = parse(head);
+      const request = parse(head, () => !socket.destroyed);
       const given = 'status' in request ? request : await answer(request);
       if (!socket.destroyed) {
         socket.cork();
@@ -104,13 +106,13 @@ function readHead(socket: Socket, onHead: (head: string) => void): void {
   socket.on('data', onData).once('end', () => socket.destroy());
 }
 
-function parse(head: string): Request | Answer {
+function parse(head: string, isWanted: Request['isWanted']): Request | Answer {
   const [, method, target] = REQUEST_LINE.exec(head) ?? [];
   if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES)
     return textAnswer(431, 'the request line and headers are too long');
   if (method === undefined || target === undefined) return textAnswer(400, 'not an HTTP/1.1 request');
   const [path = '/', query] = target.split('?', 2);
-  return { method, path, query: new URLSearchParams(query) };
+  return { method, path, query: new URLSearchParams(query), isWanted };
 }
 
 /** Returns an answer with one line of text. */
