@@ -1,7 +1,4 @@
-/**
- * Maximum number of cursors to remember, enough for any circle that a service might return by mistake. Each of a thousand feeds
- * may have so many in memory while they catch up.
- */
+/** Maximum number of cursors to remember: each of a thousand feeds has them in memory while they catch up. */
 const MAX_REMEMBERED = 200;
 
 /** Detects cursors that go in circles, which would be polled without a pause. */
@@ -12,10 +9,22 @@ export interface RecentCursors {
 
 export function createRecentCursors(): RecentCursors {
   const remembered = new Set<string>();
+  // In a longer circle one cursor is kept for 1, 2, 4, … further ones, so that it returns at last (Brent's algorithm).
+  let kept = '';
+  let keptFor = 1;
+  let sinceKept = 0;
+  const keep = (cursor: string) => {
+    sinceKept += 1;
+    if (sinceKept < keptFor) return;
+    kept = cursor;
+    keptFor *= 2;
+    sinceKept = 0;
+  };
   return {
     remember: (cursor) => {
       if (cursor === null) return false;
-      if (remembered.has(cursor)) return true;
+      if (remembered.has(cursor) || cursor === kept) return true;
+      keep(cursor);
       remembered.add(cursor);
       const [oldest] = remembered;
       if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
