@@ -61,7 +61,7 @@ export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, '
         SELECT name, ${kind}, GREATEST(${timestamp(since)}, start_since), ${timestamp(until)},
           LEAST(data_complete_as_of, ${timestamp(completeAsOf)})
         FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- runs outdated first
-          AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`feed`)})
+          AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`LEAST(data_complete_as_of, ${timestamp(completeAsOf)})`)})
         ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
         RETURNING ${PASS}`.execute(db);
       if (rows.length > 0) await prunePasses(db, lease.feed, kind);
@@ -81,11 +81,11 @@ export function completedUntil(tables: Tables, feed: string, kind: NewPass['kind
 }
 
 /**
- * Condition: the feed has caught up since its filters were widened. A full pass ends where the feed is complete; if it ended
+ * Condition on a row `feed`: it was complete up to a time since its filters were widened. A full pass ends where the feed is complete; if it ended
  * earlier, it would miss runs that the cursor skipped with the old filters.
  */
-export function hasCaughtUpSinceWidening(feed: RawBuilder<unknown>): RawBuilder<boolean> {
-  return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.filters_widened_at, '-infinity'))`;
+export function hasCaughtUpSinceWidening(completeAsOf: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`(${completeAsOf} >= COALESCE(feed.filters_widened_at, '-infinity'))`;
 }
 
 /** Deletes the passes of a kind before the last completed one. */

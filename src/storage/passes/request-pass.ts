@@ -120,7 +120,7 @@ export function createPassRequests({ db, tables }: StoreConnection) {
         const { rows: ready } = await sql`
           SELECT FROM ${tables.feeds} AS feed
           WHERE name = ${feed} AND data_complete_as_of IS NOT NULL AND end_reached_at IS NOT NULL
-            AND (${kind === 'recent'} OR NOT ${historyIsUnfinished(tables)} AND ${hasCaughtUpSinceWidening(sql`feed`)})
+            AND (${kind === 'recent'} OR NOT ${historyIsUnfinished(tables)} AND ${hasCaughtUpSinceWidening(sql`feed.data_complete_as_of`)})
           FOR NO KEY UPDATE`.execute(tx);
         if (ready.length === 0) return undefined;
         const joined = kind === 'full' ? await findCurrentFullPass(tx, tables, feed) : undefined;
