@@ -1,5 +1,5 @@
 import type { DatabaseSettings } from '../settings/settings.js';
-import { type Database, openDatabase } from '../storage/connection/pool.js';
+import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
 import { inspectSchema, requireSchema, requireVersion } from '../storage/schema/check-schema.js';
@@ -23,7 +23,7 @@ export function migrateSchema(
   known?: readonly Migration[],
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
-  return overDirectConnection(settings, signal, async (database) => {
+  const apply = async (database: Database) => {
     const connection = connectStore(database, settings.schema);
     const migrations = known ?? (await readMigrations());
     const applied = await migrate(connection, migrations);
@@ -31,7 +31,8 @@ export function migrateSchema(
     if (daemon !== undefined && daemon !== settings.migrationConnection.user) await grantDaemon(connection, daemon);
     await requireSchema(connection, migrations);
     return applied.map(({ version, name }) => `${version} ${name}`);
-  });
+  };
+  return overDirectConnection(settings, signal, apply, MIGRATION_DEADLINE_MS);
 }
 
 /**
@@ -48,11 +49,12 @@ async function overDirectConnection<T>(
   settings: DatabaseSettings,
   signal: AbortSignal | undefined,
   work: (database: Database) => Promise<T>,
+  statementDeadlineMs = STATEMENT_DEADLINE_MS,
 ): Promise<T> {
   signal?.throwIfAborted();
   const database = openDatabase({
     ...{ connection: settings.migrationConnection, maxConnections: 1 },
-    statementDeadlineMs: MIGRATION_DEADLINE_MS,
+    statementDeadlineMs,
   });
   const close = () => void database.close();
   signal?.addEventListener('abort', close);

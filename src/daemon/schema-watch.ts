@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import { type Clock, WAIT_OVER } from '../core/clock.js';
 import type { Readiness } from '../observability/admin/readiness.js';
 import { describeError } from '../observability/log/describe-error.js';
 import type { Logger } from '../observability/log/logger.js';
@@ -37,6 +37,8 @@ export interface WatchContext {
   /** Returns the migrations of this release. */
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
+  readonly onPreparing: () => void;
 }
 
 /**
@@ -45,13 +47,16 @@ export interface WatchContext {
  */
 const USABLE_MS = 10_000;
 
+/** Interval of the calls while a schema is being prepared, milliseconds. */
+const PREPARING_MS = 10_000;
+
 /** Pause before a setup of the reports that failed is tried again, milliseconds. */
 const REPORTS_RETRY_MS = 60_000;
 
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, migrations, limitDirect, clock }: WatchContext,
+  { database, leaseDatabase, migrations, limitDirect, clock, onPreparing }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -112,13 +117,14 @@ export function watchSchema(
       usableUntil = checkedAt + USABLE_MS;
       return true;
     } catch (error) {
-      if (error instanceof SchemaMismatch) return false;
-      throw error;
+      if (!(error instanceof SchemaMismatch)) throw error;
+      usableUntil = Number.NEGATIVE_INFINITY;
+      return false;
     }
   };
   let preparing: Promise<void> | null = null;
   const prepareOnce = () => {
-    preparing ??= prepare(stop).finally(() => {
+    preparing ??= whileRunning(prepare(stop), onPreparing, clock).finally(() => {
       preparing = null;
     });
     return preparing;
@@ -135,6 +141,23 @@ export function watchSchema(
       renewLeases: async (leases, ttlMs) => ((await isUsable()) ? store.renewLeases(leases, ttlMs) : new Map()),
     }),
   };
+}
+
+/** Calls back at once and every 10 s while the work is running. */
+async function whileRunning<T>(work: Promise<T>, callBack: () => void, clock: Pick<Clock, 'sleep'>): Promise<T> {
+  const over = new AbortController();
+  const repeat = async () => {
+    while (!over.signal.aborted) {
+      callBack();
+      await clock.sleep(PREPARING_MS, over.signal);
+    }
+  };
+  void repeat();
+  try {
+    return await work;
+  } finally {
+    over.abort(WAIT_OVER);
+  }
 }
 
 /** Rejects at once when the signal aborts; the result of the work is ignored then. */

@@ -43,6 +43,8 @@ export interface SchemasContext {
 export interface SchemaUser {
   readonly isLeader: () => boolean;
   readonly isReadingInBulk: () => boolean;
+  /** Called regularly while the schema is being prepared. */
+  readonly onPreparing: () => void;
   /** Called with each change of an outage of the maintenance, if this is the first user of the schema. */
   readonly onOutage: (outage: Outage) => void;
 }
@@ -113,7 +115,10 @@ function maintainSchema(
   const ended = linkedSignal(signal);
   const logger = parts.loggerOf(schema);
   const connection = connectStore(database, schema);
-  const watch = watchSchema(settings.database, parts, readiness, logger, ended.signal);
+  const onPreparing = () => {
+    for (const user of users) user.onPreparing();
+  };
+  const watch = watchSchema(settings.database, { ...parts, onPreparing }, readiness, logger, ended.signal);
   const openStore = (on: Database) => {
     const store = createStore(on, {
       schema,

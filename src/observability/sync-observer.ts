@@ -20,7 +20,7 @@ interface SyncObserverOptions {
   readonly state: FeedState;
   readonly metrics: FeedMetrics;
   readonly logger: Logger;
-  readonly liveness: Liveness;
+  readonly liveness: Pick<Liveness, 'ticked'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Called with each change of an outage that is in the log. */
   readonly onOutage?: (outage: Outage) => void;

@@ -63,6 +63,11 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   const { clock, version, tracer, nextOutage } = shared;
   const logger = shared.loggerOf(feed.name);
   const liveness = createLiveness(clock.monotonic);
+  // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
+  signal.addEventListener('abort', () => liveness.ticked(STOP_MS), { once: true });
+  const tick = (nextStepMs: number) => {
+    if (!signal.aborted) liveness.ticked(nextStepMs);
+  };
   const state = createFeedState({
     monotonic: clock.monotonic,
     pollIntervalMs: feed.pollIntervalMs,
@@ -72,20 +77,20 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   const user = {
     isLeader: state.isLeader,
     isReadingInBulk: metrics.isReadingInBulk,
+    onPreparing: () => tick(STATEMENT_DEADLINE_MS),
     onOutage: (outage: Parameters<typeof recorder.record>[0]) => recorder.record(outage),
   };
   const schema = shared.schemas.open(settings, user);
   const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
   const onOutage = recorder.record;
   const { observer, report, recent } = observeSync({
-    ...{ feed: feed.name, version, state, metrics, logger, liveness, clock, onOutage, nextOutage, tracer },
+    ...{ feed: feed.name, version, state, metrics, logger, clock, onOutage, nextOutage, tracer },
+    liveness: { ticked: tick },
   });
   const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs }) =>
     shared.metrics.requested(operation, status, durationMs),
   );
   const { store, leases } = schema;
-  // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
-  signal.addEventListener('abort', () => liveness.ticked(STOP_MS), { once: true });
   const follow = async () => {
     if (firstPollInMs > 0) {
       observer.ticked(firstPollInMs);

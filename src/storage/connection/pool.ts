@@ -163,7 +163,10 @@ function guardedPool(
   const examined = async (client: pg.PoolClient): Promise<pg.PoolClient> => {
     if (direct.has(client)) return client;
     try {
-      direct.set(client, await withDeadline(findIsDirect(client), statementDeadlineMs));
+      direct.set(
+        client,
+        await withDeadline(findIsDirect(client), Math.min(statementDeadlineMs, STATEMENT_DEADLINE_MS)),
+      );
       return client;
     } catch (error) {
       client.release(true);

@@ -30,7 +30,7 @@ it.each([
     signal,
   };
   const { shared, close } = openSharedParts(settings, context);
-  const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {} };
+  const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {}, onPreparing: () => {} };
   const { connection, leases } = shared.schemas.open(settings, user);
   const feed = testFeed();
   await connection.db.connection().execute(async () => {

@@ -20,11 +20,12 @@ const untilAborted: Clock['sleep'] = (_, signal) =>
   });
 
 /** @param sleep called before a setup that failed is tried again; by default that waits until the stop */
-const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0) => ({
+const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPreparing = () => {}) => ({
   database: bench.database,
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
   clock: { monotonic, sleep },
+  onPreparing,
   migrations: readMigrations,
 });
 const SETUP_FAILED = 'reader role setup failed';
@@ -48,7 +49,8 @@ describe('the schema watch', () => {
 
   it('is ready, logs the failure and tries again when the time zone cannot be set', async () => {
     await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'report_settings')} RENAME TO hidden`);
-    const restore = async () => {
+    const restore: Clock['sleep'] = async (ms, signal) => {
+      if (ms !== 60_000) return untilAborted(ms, signal);
       await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
     };
     expect(await setUp('Asia/Tokyo', restore)).toEqual([
@@ -56,6 +58,37 @@ describe('the schema watch', () => {
       ['set the reporting time zone', 'Asia/Tokyo'],
     ]);
   });
+});
+
+it('calls back regularly while a migration is running, and not afterwards', async () => {
+  const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_DATABASE_SCHEMA: 'watched' });
+  const { signal } = new AbortController();
+  const sleeps: (() => void)[] = [];
+  const sleep: Clock['sleep'] = (_, over) =>
+    new Promise((resolve) => {
+      sleeps.push(resolve);
+      over.addEventListener('abort', () => resolve(), { once: true });
+    });
+  let calls = 0;
+  const count = () => {
+    calls += 1;
+  };
+  const schema = watchSchema(
+    settings,
+    context(sleep, () => 0, count),
+    createReadiness(),
+    recordingLogger().logger,
+    signal,
+  );
+  const ready = schema.ready(signal);
+  sleeps[0]?.();
+  await Promise.resolve();
+  await expect.poll(() => calls).toBeGreaterThanOrEqual(2);
+  await ready;
+  const after = calls;
+  for (const end of sleeps) end();
+  await Promise.resolve();
+  expect(calls).toBe(after);
 });
 
 it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
