@@ -97,7 +97,10 @@ function readService(reader: Reader) {
   const url = reader.value(VARIABLES.baseUrl);
   requireEncryption(url, VARIABLES.baseUrl.name, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
-  const httpsProxy = lowerCaseValue(reader, VARIABLES.httpsProxy) ?? reader.secret(VARIABLES.httpsProxy)?.() ?? null;
+  const httpsProxy = reader.once(
+    VARIABLES.httpsProxy,
+    () => lowerCaseValue(reader, VARIABLES.httpsProxy) ?? reader.secret(VARIABLES.httpsProxy)?.() ?? null,
+  );
   const noProxy = lowerCaseValue(reader, VARIABLES.noProxy) ?? reader.value(VARIABLES.noProxy);
   return {
     /** With the version prefix, without a trailing slash. */
@@ -108,7 +111,7 @@ function readService(reader: Reader) {
     apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
-    /** A function, since the URL of a proxy may contain a password. Its file is read once, at the start. */
+    /** A function, since the URL of a proxy may contain a password. */
     readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
   };
 }

@@ -49,7 +49,7 @@ export const VARIABLES = {
   httpsProxy: optional(
     ['service', 'HTTPS_PROXY'],
     proxyUrl,
-    'proxy for requests to the service, read once at the start; `https_proxy` takes precedence',
+    'proxy for requests to the service; `https_proxy` takes precedence; a changed file is used after a restart',
     { secret: true },
   ),
   noProxy: optional(

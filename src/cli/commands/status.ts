@@ -112,7 +112,10 @@ async function renderAll(schemas: readonly Shown[], json: boolean, io: CommandPr
     },
     ({ schema }, message) => failures.push(schemas.length === 1 ? message : `schema ${schema}: ${message}`),
   );
-  if (codes.length === schemas.length) throw new CommandFailure(failures[0] ?? '', worstOf(codes));
+  if (codes.length === schemas.length) {
+    for (const failure of failures.slice(1)) io.note(`scanfeed: ${failure}\n`);
+    throw new CommandFailure(failures[0] ?? '', worstOf(codes));
+  }
   const text = json ? `${JSON.stringify(reports)}\n` : texts.join('\n');
   return { text, failures: failures.map((failure) => `scanfeed: ${failure}\n`).join(''), codes };
 }

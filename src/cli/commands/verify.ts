@@ -75,7 +75,7 @@ async function verify(
     const summary = emptySummary(since);
     try {
       const isRead = await compareAll({ work, since, until, printer, summary }, io);
-      if (!isRead) return;
+      if (!isRead) throw new CommandFailure('differences were found; the output was closed before the end');
     } catch (error) {
       printer.fail();
       throw error;

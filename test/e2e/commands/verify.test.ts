@@ -338,8 +338,8 @@ describe('failures of verify', () => {
     deliver();
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs}`);
-    const { out } = await run('--since 24h', { env: { SCANFEED_PAGE_LIMIT: '1' }, reader: () => false });
-    expect(out.match(/missing/g)).toHaveLength(1);
+    const { exitCode, out } = await run('--since 24h', { env: { SCANFEED_PAGE_LIMIT: '1' }, reader: () => false });
+    expect([exitCode, out.match(/missing/g)?.length]).toEqual([1, 1]);
   });
 
   it('does not retry when a failure needs action', async () => {
