@@ -1,4 +1,4 @@
-import { type Clock, WAIT_OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { Readiness } from '../observability/admin/readiness.js';
 import { describeError } from '../observability/log/describe-error.js';
 import type { Logger } from '../observability/log/logger.js';
@@ -11,6 +11,7 @@ import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import type { Migration } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
+import { whileRunning } from '../sync/waiting/while-running.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
 /** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */
@@ -46,9 +47,6 @@ export interface WatchContext {
  * and in a thousand schemas the checks would be half of all statements.
  */
 const USABLE_MS = 10_000;
-
-/** Interval of the calls while a schema is being prepared, milliseconds. */
-const PREPARING_MS = 10_000;
 
 /** Pause before a setup of the reports that failed is tried again, milliseconds. */
 const REPORTS_RETRY_MS = 60_000;
@@ -141,23 +139,6 @@ export function watchSchema(
       renewLeases: async (leases, ttlMs) => ((await isUsable()) ? store.renewLeases(leases, ttlMs) : new Map()),
     }),
   };
-}
-
-/** Calls back at once and every 10 s while the work is running. */
-async function whileRunning<T>(work: Promise<T>, callBack: () => void, clock: Pick<Clock, 'sleep'>): Promise<T> {
-  const over = new AbortController();
-  const repeat = async () => {
-    while (!over.signal.aborted) {
-      callBack();
-      await clock.sleep(PREPARING_MS, over.signal);
-    }
-  };
-  void repeat();
-  try {
-    return await work;
-  } finally {
-    over.abort(WAIT_OVER);
-  }
 }
 
 /** Rejects at once when the signal aborts; the result of the work is ignored then. */

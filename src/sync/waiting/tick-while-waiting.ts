@@ -1,10 +1,7 @@
-import { WAIT_OVER } from '../../core/clock.js';
 import type { FeedContext } from '../context.js';
 import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
 import type { FeedService } from '../ports/index.js';
-
-/** Interval of the ticks, milliseconds. */
-const TICK_MS = 10_000;
+import { whileRunning } from './while-running.js';
 
 type Waiting = Pick<FeedContext, 'budget' | 'service' | 'observer' | 'clock' | 'stepMs'>;
 
@@ -21,22 +18,9 @@ export function tickWhileWaiting<Context extends Waiting>(context: Context): Con
     if (open.size <= 1) observer.ticked(stepMs);
   };
   const whileTicking = async <T>(waiting: Promise<T>): Promise<T> => {
-    const over = new AbortController();
-    const tickUntilOver = async () => {
-      for (;;) {
-        await clock.sleep(TICK_MS, over.signal);
-        if (over.signal.aborted) return;
-        tick();
-      }
-    };
-    void tickUntilOver();
-    try {
-      const result = await waiting;
-      tick();
-      return result;
-    } finally {
-      over.abort(WAIT_OVER);
-    }
+    const result = await whileRunning(waiting, tick, clock);
+    tick();
+    return result;
   };
 
   const enqueue: MemoryBudget['enqueue'] = (priority) => {
