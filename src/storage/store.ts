@@ -20,11 +20,11 @@ export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
 /** Creates the engine's store in PostgreSQL. */
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
   const connection = connectStore(database, settings.schema);
-  const { monotonic, batching } = settings;
+  const { monotonic } = settings;
   const databaseClock = createDatabaseClock(monotonic);
   return {
     ...createLeases(connection, databaseClock),
-    ...createPositions(connection, databaseClock, batching),
+    ...createPositions(connection, databaseClock),
     ...createProcesses(connection),
     ...createStatus(connection, monotonic, databaseClock),
     ...createCommits(connection, { ...settings, databaseClock }),

@@ -35,6 +35,8 @@ export async function readFeed(
     at: { cursor: null, since: null },
   };
   let failures = 0;
+  /** Where to continue; null: as stored. Kept between polls, since the fence refuses a commit from any other cursor. */
+  let position: Position | null = null;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
@@ -44,16 +46,19 @@ export async function readFeed(
   };
   while (!signal.aborted) {
     try {
-      const start = await store.readPosition(lease.feed);
+      const start: Position = position ?? (await store.readPosition(lease.feed));
+      position = null;
       const progress = await readFrom(start, lease, context, state, signal, (page) => {
         polledAt = page.polledAt;
         if (failures > 0) observer.recovered('feed');
         failures = 0;
       });
-      if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
-      if (progress !== 'more' && progress !== 'fenced') {
-        await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
+      if (progress === 'fenced') {
+        if (!(await store.renewLease(lease, context.leaseTtlMs))) return;
+        continue;
       }
+      if (state.at.cursor !== null) position = state.at; // without a cursor, the fence would not notice another `since`
+      if (progress !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -110,7 +115,7 @@ async function readFrom(
   } catch (error) {
     if (!state.refusals.isPersistent(state.at.cursor, error)) throw error;
     pages.stop(); // the recovery reads pages of its own
-    await recoverCursor(error, state.at, lease, context, signal);
+    await recoverCursor(error, state.at.cursor, lease, context, signal);
     state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);
   }

@@ -32,21 +32,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the start comes from the settings, not from the first start',
     patch(
       readFeed,
-      'const start = await store.readPosition(lease.feed);',
+      'const start: Position = position ?? (await store.readPosition(lease.feed));',
       `const stored = await store.readPosition(lease.feed);
        const { start: set } = context.identity;
-       const start = { ...stored, since: set instanceof Date ? set : null };`,
+       const start: Position = { ...stored, since: set instanceof Date ? set : null };`,
     ),
   ),
-  engine(
-    'the position is not read again after an unknown outcome',
-    patch(readFeed, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
-    patch(
-      readFeed,
-      'const start = await store.readPosition(lease.feed);',
-      'const start = (read ??= await store.readPosition(lease.feed));',
-    ),
-  ),
+  engine('the position is not read again after an unknown outcome', patch(readFeed, '      position = null;\n', '')),
 
   engine(
     'a commit that overtakes the one before is given up',
@@ -145,11 +137,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
-    patch(readFeed, "if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
+    patch(readFeed, 'if (!(await store.renewLease(lease, context.leaseTtlMs))) return;', ''),
     patch(
       'src/sync/lease/keep-lease.ts',
-      'if (round.answer === null) return; // lost, but the database answered',
-      'if (round.answer === null) continue;',
+      'if (answer === null) return; // lost, but the database answered',
+      'if (answer === null) continue;',
     ),
   ),
 

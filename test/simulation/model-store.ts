@@ -165,8 +165,8 @@ export class ModelStore implements FeedStore {
 
   async readEarlierPositions(name: string): Promise<EarlierPositions> {
     const feed = this.feeds.get(name);
-    if (feed === undefined) return { cursors: [], deliveredUpTo: null };
-    return { cursors: earlierCursors(feed), deliveredUpTo: feed.deliveredUpTo };
+    if (feed === undefined) return { cursors: [], deliveredUpTo: null, startSince: null };
+    return { cursors: earlierCursors(feed), deliveredUpTo: feed.deliveredUpTo, startSince: feed.startSince };
   }
 
   async findDelivered(feed: string, from: Date, to: Date, limit: number) {

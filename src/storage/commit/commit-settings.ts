@@ -11,7 +11,7 @@ export interface CommitSettings {
   /** Monotonic time of this process, milliseconds. */
   readonly monotonic: () => number;
   readonly databaseClock: DatabaseClock;
-  /** Batches reads of positions, and commits without entries, with those of other feeds; not batched by default. */
+  /** Batches commits without entries with those of other feeds; not batched by default. */
   readonly batching?: Batching;
   /** Called with the duration of each commit, milliseconds, including failed ones. */
   readonly onTransaction?: (durationMs: number) => void;

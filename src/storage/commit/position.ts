@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { FeedStore, Position } from '../../sync/ports/index.js';
-import { type Batching, batchCalls } from '../connection/batch-calls.js';
+import type { FeedStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
-import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
+import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';
 
@@ -17,25 +16,26 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
-  batching?: Batching,
 ): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'storeStuck'> {
-  const readPositions = async (feeds: readonly string[]): Promise<readonly Position[]> => {
-    const rows = await db
-      .selectFrom('feeds')
-      .select(({ fn }) => ['name', 'cursor', fn.coalesce('resume_since', 'start_since').as('since'), DATABASE_MS])
-      .where('name', '=', anyOf(feeds))
-      .execute();
-    databaseClock.note(rows[0]);
-    const positions = new Map(rows.map(({ name, cursor, since }) => [name, { cursor, since }]));
-    return feeds.map((feed) => positions.get(feed) ?? { cursor: null, since: null });
-  };
   return {
-    readPosition: batchCalls(readPositions, batching),
+    async readPosition(feed) {
+      const row = await db
+        .selectFrom('feeds')
+        .select(({ fn }) => ['cursor', fn.coalesce('resume_since', 'start_since').as('since'), DATABASE_MS])
+        .where('name', '=', feed)
+        .executeTakeFirst();
+      databaseClock.note(row);
+      return { cursor: row?.cursor ?? null, since: row?.since ?? null };
+    },
 
     /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */
     async readEarlierPositions(feed) {
-      const { rows } = await sql<{ cursors: string[] | null; delivered_up_to: Date | null }>`
-        SELECT delivered_up_to, (
+      const { rows } = await sql<{
+        cursors: string[] | null;
+        delivered_up_to: Date | null;
+        start_since: Date | null;
+      }>`
+        SELECT delivered_up_to, start_since, (
           SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
           FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory} AS noted
             WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
@@ -45,7 +45,9 @@ export function createPositions(
             GROUP BY cursor ORDER BY id DESC LIMIT ${CURSORS_OFFERED}) AS earlier
         ) AS cursors
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-      return { cursors: rows[0]?.cursors ?? [], deliveredUpTo: rows[0]?.delivered_up_to ?? null };
+      const [row] = rows;
+      const deliveredUpTo = row?.delivered_up_to ?? null;
+      return { cursors: row?.cursors ?? [], deliveredUpTo, startSince: row?.start_since ?? null };
     },
 
     /** Called only after a cursor was rejected, so it may read the whole table. */

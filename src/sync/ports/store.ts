@@ -16,6 +16,8 @@ export interface EarlierPositions {
   readonly cursors: readonly string[];
   /** The latest delivery time that was read since the feed was last rewound, or the one it was rewound to. */
   readonly deliveredUpTo: Date | null;
+  /** Where the feed started; null: at the beginning of its history. */
+  readonly startSince: Date | null;
 }
 
 /** Figures about a feed that every replica reports alike. */

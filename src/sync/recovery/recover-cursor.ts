@@ -32,7 +32,7 @@ export class AnotherOrganization extends Error implements Failure {
  */
 export async function recoverCursor(
   refusal: unknown,
-  position: Position,
+  cursor: string | null,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
@@ -45,10 +45,10 @@ export async function recoverCursor(
       throw cursorRejection(error) === null ? error : refusal;
     },
   );
-  if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
-  const { cursors, deliveredUpTo } = await store.readEarlierPositions(lease.feed);
+  if (cursor !== null && !(await isRejected(cursor, refusal, context, signal))) throw refusal;
+  const { cursors, deliveredUpTo, startSince } = await store.readEarlierPositions(lease.feed);
   const since =
-    deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
+    deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), startSince);
   let overlap: Position | null = null;
   if (since !== null && deliveredUpTo !== null) {
     observer.ticked(context.stepMs);
@@ -60,7 +60,7 @@ export async function recoverCursor(
     overlap = await findPositionWithin(since, deliveredUpTo, 'feed', context, signal);
   }
   const to = (await findNewestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
-  if (await store.movePosition(lease, position.cursor, to)) observer.cursorReset(to);
+  if (await store.movePosition(lease, cursor, to)) observer.cursorReset(to);
 }
 
 /**

@@ -124,18 +124,6 @@ describe('polls of several feeds that are committed together', () => {
   });
 });
 
-it('reads the positions of several feeds with one statement when they are asked for together', async () => {
-  const { store, release } = batchingStore();
-  const lease = await take('known');
-  await bench.store.movePosition(lease, null, { cursor: 'here', since: null });
-  const positions = ['unknown', 'known'].map((name) => store.readPosition(name));
-  release();
-  expect(await Promise.all(positions)).toEqual([
-    { cursor: null, since: null },
-    { cursor: 'here', since: null },
-  ]);
-});
-
 it('plans the commit of a poll without entries only at first', async () => {
   const lease = await take('at rest');
   for (let polls = 0; polls < 12; polls += 1) await bench.store.commitPage(poll(lease));
