@@ -10,7 +10,10 @@ import { type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
 export interface PageContext
-  extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'> {
+  extends Pick<
+    LeaderContext,
+    'service' | 'store' | 'leases' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'
+  > {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   /** The dead end that the previous page found. */
@@ -22,7 +25,7 @@ export interface PageContext
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
 export function storeFeedPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
-  const { store, observer, stepMs, lease } = context;
+  const { store, leases, observer, stepMs, lease } = context;
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
     observer.ticked(stepMs);
     return store.tryEntries(...given);
@@ -39,6 +42,7 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
         observer.ticked(stepMs);
         const freshness = freshnessClaimOf(page, atEnd);
         const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
+        if (outcome.kind === 'committed') leases.extended(lease, outcome.asOf.readAt);
         if (isRepeat && outcome.kind === 'committed') observer.freshness(outcome.asOf);
         return outcome;
       },

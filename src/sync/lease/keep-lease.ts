@@ -3,9 +3,9 @@ import type { LeaseGrant } from '../ports/index.js';
 import type { UnfinishedWork } from './unfinished-work.js';
 
 /**
- * Renews the lease with each round, well before it expires. The same statement reads the figures of the feed and which passes are
- * unfinished. Resolves when the lease is lost or the signal aborts. While the database is unreachable it keeps retrying: if no
- * other replica took the lease, it is still valid, and if one did, the fence rejects the commits of this process.
+ * Renews the lease well before it expires. The same statement reads the figures of the feed and which passes are unfinished.
+ * Resolves when the lease is lost or the signal aborts. While the database is unreachable it keeps retrying: if no other replica
+ * took the lease, it is still valid, and if one did, the fence rejects the commits of this process.
  */
 export async function keepLease(
   lease: LeaseGrant,
@@ -23,12 +23,14 @@ export async function keepLease(
       observer.failed('lease', round.error, round.pauseMs);
       continue;
     }
+    const { askedAt, answer } = round;
+    if (answer !== null) observer.leading(askedAt + answer.heldForMs);
+    if (answer?.status === null) continue; // extended by a commit
     databaseAnswered();
     if (isFailing) observer.recovered('lease');
     isFailing = false;
-    if (round.answer === null) return; // lost, but the database answered
-    observer.leading(round.askedAt + round.answer.heldForMs);
-    observer.status(round.answer.status);
-    work.update(round.answer);
+    if (answer === null) return; // lost, but the database answered
+    observer.status(answer.status);
+    work.update(answer);
   }
 }

@@ -1,6 +1,7 @@
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
 import { createCheckIn } from './check-in.js';
-import type { ProcessLeases } from './process-leases.js';
+import { createExtensions } from './extensions.js';
+import { MAX_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
 /**
@@ -30,13 +31,18 @@ export interface LeaseRounds {
     signal: AbortSignal,
   ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null } | null>;
   /**
-   * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. Resolves with null when
-   * the signal aborts; rejects only because of a bug.
+   * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. A lease that a commit
+   * has just extended is not renewed. Resolves with null when the signal aborts; rejects only because of a bug.
    */
-  renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<LeaseRenewal | null> | null>;
+  renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<HeldLease | null> | null>;
+  /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
+  extended(lease: LeaseGrant, sentAt: number): void;
   /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */
   release(lease: LeaseGrant): Promise<void>;
 }
+
+/** A lease that is still held. Without a status, a commit has just extended it, so that it was not renewed. */
+export type HeldLease = LeaseRenewal | (Pick<LeaseRenewal, 'heldForMs'> & { readonly status: null });
 
 /** A schema with the leases of its feeds. */
 export interface LeaseSchema {
@@ -81,24 +87,36 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
   const acquire = (feed: FeedIdentity, replaced: string | null) =>
     waitIfAlone(() => store.acquireLease(feed, holder, leaseTtlMs, replaced)) ??
     store.tryAcquireLease(feed, holder, leaseTtlMs, replaced);
-  const renewAll = async (leases: readonly LeaseGrant[]) => {
-    const [first] = leases;
-    const renewedAlone =
-      first !== undefined && leases.length === 1 ? waitIfAlone(() => store.renewLease(first, leaseTtlMs)) : null;
-    if (renewedAlone !== null) return [await renewedAlone];
-    const renewed = await store.renewLeases(leases, leaseTtlMs);
-    return leases.map(({ feed }) => renewed.get(feed) ?? null);
+  const renewAll = async (leases: readonly LeaseGrant[]): Promise<ReadonlyMap<string, LeaseRenewal>> => {
+    const [first, ...others] = leases;
+    if (first === undefined) return new Map();
+    const renewedAlone = others.length === 0 ? waitIfAlone(() => store.renewLease(first, leaseTtlMs)) : null;
+    if (renewedAlone === null) return store.renewLeases(leases, leaseTtlMs);
+    const renewal = await renewedAlone;
+    return new Map(renewal === null ? [] : [[first.feed, renewal]]);
   };
-  const renewals = createRounds<LeaseGrant, LeaseRenewal | null>({
+  const extensions = createExtensions(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_INTERVAL_MS));
+  /** Renews the leases, apart from those that a commit has just extended. Null: lost. */
+  const holdAll = async (leases: readonly LeaseGrant[]): Promise<readonly (HeldLease | null)[]> => {
+    const askedAt = clock.monotonic();
+    const heldForMs = leases.map(({ feed }) => extensions.heldForMs(feed, askedAt));
+    const renewed = await renewAll(leases.filter((_, index) => heldForMs[index] === null));
+    for (const feed of renewed.keys()) extensions.renewed(feed, askedAt);
+    return leases.map(({ feed }, index) => {
+      const extendedForMs = heldForMs[index] ?? null;
+      return extendedForMs === null ? (renewed.get(feed) ?? null) : { heldForMs: extendedForMs, status: null };
+    });
+  };
+  const renewals = createRounds<LeaseGrant, HeldLease | null>({
     clock,
     intervalMs,
     backsOff: false,
     ask: async (leases) => {
       // A process that cannot check in keeps its leases: leading matters more than sharing.
       void checkIn().catch(() => {});
-      const renewed = await renewAll(leases);
+      const held = await holdAll(leases);
       const now = clock.monotonic();
-      return renewed.map((renewal, index) => (share.isSurplus(leases[index]?.feed ?? '', now) ? null : renewal));
+      return held.map((lease, index) => (share.isSurplus(leases[index]?.feed ?? '', now) ? null : lease));
     },
   });
   return {
@@ -151,8 +169,10 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         return { error, pauseMs: intervalMs };
       }
     },
+    extended: ({ feed }, sentAt) => extensions.extended(feed, sentAt),
     release: async (lease) => {
       share.release(lease.feed);
+      extensions.forget(lease.feed);
       await store.releaseLease(lease).catch(() => {});
     },
   };

@@ -7,7 +7,7 @@ import { createRowWait, type RowWait } from './row-wait.js';
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
 const ATTEMPTS_PER_TTL = 3;
 /** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
-const MAX_INTERVAL_MS = 10_000;
+export const MAX_INTERVAL_MS = 10_000;
 /** Maximum number of leases that are taken at once, so that renewals do not wait long for a connection. */
 const TAKEN_AT_ONCE = 8;
 

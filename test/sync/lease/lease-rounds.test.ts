@@ -13,7 +13,7 @@ const INTERVAL_MS = TTL_MS / 3;
 const FEEDS = ['a', 'b', 'c'];
 
 /** The rounds of a process, and the calls of its store. */
-function setup(over: Partial<ModelStore> = {}) {
+function setup(over: Partial<ModelStore> = {}, ttlMs = TTL_MS) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.monotonic);
   const calls: string[] = [];
@@ -27,7 +27,7 @@ function setup(over: Partial<ModelStore> = {}) {
     },
   });
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
-  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
+  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: ttlMs });
   const rounds = createLeaseRounds(leases, { name: 'scanfeed', store: counted, ready });
   const stop = new AbortController();
   const check = (feed: string, immediately = true) => {
@@ -132,6 +132,38 @@ describe('a renewal', () => {
     expect(calls.sort()).toEqual(
       [1, 2].flatMap((round) => [`${round * INTERVAL_MS} checkIn`, `${round * INTERVAL_MS} renewLeases`]),
     );
+  });
+
+  it('leaves out a lease that a commit has just extended, but reads the state of its feed within the time to live', async () => {
+    const { clock, calls, rounds, stop, take } = setup({}, 9_000);
+    const lease = await take('a');
+    calls.length = 0;
+    const held: unknown[] = [];
+    const renew = async () => {
+      const round = await clock.run(rounds.renew(lease, stop.signal));
+      held.push(round !== null && 'answer' in round && round.answer?.heldForMs);
+    };
+    for (const sentAt of [null, 4_000, 8_500, 11_000, 12_500]) {
+      if (sentAt !== null) rounds.extended(lease, sentAt);
+      await renew();
+    }
+    // At 3, 6, 9, 12 and 15 s. At 12 s, the state was read 9 s ago.
+    expect(held).toEqual([9_000, 7_000, 8_500, 9_000, 6_500]);
+    expect(calls).toEqual(['3000 renewLease', '12000 renewLease']);
+  });
+
+  it('does not leave out a lease when the last commit is older than a round, or was of an earlier lease', async () => {
+    const { clock, calls, rounds, stop, take } = setup({}, 9_000);
+    const lease = await take('a');
+    const renew = () => clock.run(rounds.renew(lease, stop.signal));
+    await renew();
+    calls.length = 0;
+    rounds.extended(lease, 2_900);
+    await renew();
+    rounds.extended(lease, 8_900);
+    await rounds.release(lease);
+    await renew();
+    expect(calls).toEqual(['6000 renewLease', '6000 releaseLease', '9000 renewLease']);
   });
 
   it('reports a lost lease to its feed only', async () => {
