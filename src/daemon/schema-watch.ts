@@ -38,15 +38,11 @@ export interface WatchContext {
   /** Returns the migrations of this release. */
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** Returns how long a schema counts as usable after a check, milliseconds. Renewals and processes that wait for leases need that. */
+  readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
   readonly onPreparing: () => void;
 }
-
-/**
- * How long a schema counts as usable after a check, milliseconds. Every renewal and every process that waits for a lease needs that,
- * and in a thousand schemas the checks would be half of all statements.
- */
-const USABLE_MS = 10_000;
 
 /** Pause before a setup of the reports that failed is tried again, milliseconds. */
 const REPORTS_RETRY_MS = 60_000;
@@ -54,7 +50,7 @@ const REPORTS_RETRY_MS = 60_000;
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, migrations, limitDirect, clock, onPreparing }: WatchContext,
+  { database, leaseDatabase, migrations, limitDirect, clock, usableMs, onPreparing }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -103,7 +99,7 @@ export function watchSchema(
       readiness.waitingFor(describeError(error).message);
       throw error;
     }
-    usableUntil = checkedAt + USABLE_MS;
+    usableUntil = checkedAt + usableMs();
     readiness.ready();
     reports ??= prepareReports();
   };
@@ -112,7 +108,7 @@ export function watchSchema(
     const checkedAt = clock.monotonic();
     try {
       await checkSchema(settings, leaseDatabase, await migrations());
-      usableUntil = checkedAt + USABLE_MS;
+      usableUntil = checkedAt + usableMs();
       return true;
     } catch (error) {
       if (!(error instanceof SchemaMismatch)) throw error;

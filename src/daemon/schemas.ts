@@ -14,6 +14,7 @@ import type { ProcessLeases } from '../sync/lease/process-leases.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
+import type { MaintenanceContext } from './maintenance/maintenance-context.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
 
@@ -21,6 +22,13 @@ import { type WatchContext, watchSchema } from './schema-watch.js';
 const BATCHED_FEEDS = 20;
 /** How long a poll waits for others to share a statement with, milliseconds. */
 const BATCH_WAIT_MS = 100;
+
+/** Minimum interval between two checks whether this release can use a schema, milliseconds. */
+const USABLE_MS = 10_000;
+/** Minimum interval between two checks of a schema for maintenance, milliseconds. */
+const MAINTENANCE_MS = 5_000;
+/** Maximum number of checks of each kind a second: with many schemas, each of them is checked less often. */
+const CHECKS_PER_SECOND = 20;
 
 /** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
 const DIRECT_CONNECTIONS = 2;
@@ -62,7 +70,11 @@ export type Schemas = ReturnType<typeof createSchemas>;
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
-  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), migrations: knownMigrations() };
+  const parts = {
+    ...{ ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), migrations: knownMigrations() },
+    usableMs: () => checkInterval(USABLE_MS, open.size),
+    checkIntervalMs: () => checkInterval(MAINTENANCE_MS, open.size),
+  };
   return {
     /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
@@ -82,6 +94,11 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
       await schema.end();
     },
   };
+}
+
+/** Returns the time between two checks of a schema, milliseconds. */
+export function checkInterval(minMs: number, schemas: number): number {
+  return Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000);
 }
 
 /**
@@ -106,10 +123,12 @@ interface MaintainedSchema extends OpenSchema {
 
 function maintainSchema(
   settings: Settings,
-  parts: SchemasContext & Pick<WatchContext, 'limitDirect' | 'migrations'>,
+  parts: SchemasContext &
+    Pick<WatchContext, 'limitDirect' | 'migrations' | 'usableMs'> &
+    Pick<MaintenanceContext, 'checkIntervalMs'>,
   signal: AbortSignal,
 ): MaintainedSchema {
-  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases } = parts;
+  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases, checkIntervalMs } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
@@ -135,7 +154,7 @@ function maintainSchema(
   const maintenance = runMaintenance(
     {
       settings: settings.database,
-      ...{ connection, logger, clock, nextOutage },
+      ...{ connection, logger, clock, nextOutage, checkIntervalMs },
       isLeader: () => users.some((user) => user.isLeader()),
       isReadingInBulk: () => users.some((user) => user.isReadingInBulk()),
       onPurged: metrics.purged,

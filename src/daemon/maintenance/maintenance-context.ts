@@ -5,11 +5,10 @@ import type { Metrics } from '../../observability/metrics/metrics.js';
 import type { DatabaseSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 
-/** Interval between two checks for work, milliseconds. */
-export const CHECK_INTERVAL_MS = 5_000;
-
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
+  /** Returns the interval between two checks for work, milliseconds. */
+  readonly checkIntervalMs: () => number;
   readonly connection: StoreConnection;
   /** Whether this process leads a feed of the schema now. */
   readonly isLeader: () => boolean;

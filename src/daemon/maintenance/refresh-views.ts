@@ -1,10 +1,10 @@
 import { hasNewChanges } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
-import { CHECK_INTERVAL_MS, type MaintenanceContext } from './maintenance-context.js';
+import type { MaintenanceContext } from './maintenance-context.js';
 import { createBatchRest } from './pacing.js';
 
 /** Time for typed views per check while a history is read, milliseconds; about half of it is rest. */
-const SLICE_MS = CHECK_INTERVAL_MS / 50;
+const SLICE_MS = 100;
 
 /**
  * Builds typed views for new documents. Always runs once after the start: a new release may define views differently. While

@@ -1,6 +1,6 @@
 import { createFailureLog } from '../../observability/log/failure-log.js';
 import { deleteExpired } from './delete-expired.js';
-import { CHECK_INTERVAL_MS, type MaintenanceContext } from './maintenance-context.js';
+import type { MaintenanceContext } from './maintenance-context.js';
 import { refreshViews } from './refresh-views.js';
 import { reportOrphaned } from './report-orphaned.js';
 
@@ -10,7 +10,7 @@ import { reportOrphaned } from './report-orphaned.js';
  * Resolves after the signal has aborted; never rejects.
  */
 export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
-  const { logger, clock, onOutage, nextOutage } = context;
+  const { logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
   // A failed task blocks nothing else, so it is only a warning.
   const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
   const tasks: Readonly<Record<Task, () => Promise<void>>> = {
@@ -19,7 +19,7 @@ export async function runMaintenance(context: MaintenanceContext, signal: AbortS
     orphaned: reportOrphaned(context),
   };
   while (!signal.aborted) {
-    await clock.sleep(CHECK_INTERVAL_MS, signal);
+    await clock.sleep(checkIntervalMs(), signal);
     for (const task of Object.keys(tasks) as Task[]) {
       if (signal.aborted) return;
       if (!context.isLeader()) {
@@ -30,7 +30,7 @@ export async function runMaintenance(context: MaintenanceContext, signal: AbortS
         await tasks[task]();
         failures.recovered(task);
       } catch (error) {
-        if (!signal.aborted) failures.failed(task, error, CHECK_INTERVAL_MS);
+        if (!signal.aborted) failures.failed(task, error, checkIntervalMs());
       }
     }
   }

@@ -55,6 +55,7 @@ function maintain(
   const done = runMaintenance(
     {
       settings,
+      checkIntervalMs: () => 5_000,
       connection: bench.connection,
       isLeader,
       isReadingInBulk,

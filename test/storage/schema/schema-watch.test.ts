@@ -24,6 +24,7 @@ const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPr
   database: bench.database,
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
+  usableMs: () => 10_000,
   clock: { monotonic, sleep },
   onPreparing,
   migrations: readMigrations,

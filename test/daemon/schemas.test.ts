@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest';
+import { checkInterval } from '../../src/daemon/schemas.js';
+
+it.each([
+  [1, 5_000],
+  [100, 5_000],
+  [1_000, 50_000],
+])('checks each of %i schemas every %i ms, so that there are at most twenty checks a second', (schemas, ms) => {
+  expect(checkInterval(5_000, schemas)).toBe(ms);
+});
