@@ -35,6 +35,8 @@ export interface FollowedFeeds {
   startAnother(): BenchDaemon;
   /** Returns when the last of these feeds reached its end, milliseconds since 1970. */
   reachEnd(feeds: readonly string[]): Promise<number>;
+  /** Resolves when typed views were built for all stored documents. */
+  searchDocuments(): Promise<void>;
 }
 
 /** Returns a query of the tables in a schema. */
@@ -59,7 +61,6 @@ export async function followFeeds(
   const settings = {
     SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, names, schemas, service),
     SCANFEED_LOG_LEVEL: 'info',
-    SCANFEED_TYPED_VIEWS: 'off',
     MALLOC_MMAP_THRESHOLD_: '16384', // as the chart does
   };
   const start = () => startDaemon(scope, service, database, settings, CONTAINER_MIB);
@@ -69,6 +70,7 @@ export async function followFeeds(
     ...{ service, database, daemon, names, queryAll },
     startAnother: start,
     reachEnd: (which) => allReachEnd({ daemon, database, queryAll }, which),
+    searchDocuments: () => allDocumentsSearched({ daemon, database, queryAll }),
   };
 }
 
@@ -115,24 +117,43 @@ async function writeFeedsFile(
   return path;
 }
 
-function allReachEnd(
-  { daemon, database, queryAll }: Pick<FollowedFeeds, 'daemon' | 'database' | 'queryAll'>,
-  feeds: readonly string[],
-): Promise<number> {
+type Asked = Pick<FollowedFeeds, 'daemon' | 'database' | 'queryAll'>;
+
+/** Asks again and again until the answer is not null. */
+function ask<T>({ daemon, database }: Asked, question: (client: pg.Client) => Promise<T | null>): Promise<T> {
   return database.withClient(async (client) => {
     for (;;) {
       daemon.assertRunning();
       const askedAt = performance.now();
-      const ended = await queryAll<{ at: number }>(
-        client,
-        (schema) =>
-          `SELECT extract(epoch FROM end_reached_at)::double precision * 1000 AS at FROM ${schema}.feeds
-           WHERE name = ANY ($1) AND end_reached_at IS NOT NULL`,
-        [feeds],
-      );
-      if (ended.length === feeds.length) return Math.max(...ended.map(({ at }) => at));
+      const answer = await question(client);
+      if (answer !== null) return answer;
       // A query of a thousand schemas takes long, and must not be what the server is busy with.
       await sleep(Math.max(CHECK_INTERVAL_MS, 20 * (performance.now() - askedAt)));
     }
+  });
+}
+
+function allReachEnd(asked: Asked, feeds: readonly string[]): Promise<number> {
+  return ask(asked, async (client) => {
+    const ended = await asked.queryAll<{ at: number }>(
+      client,
+      (schema) =>
+        `SELECT extract(epoch FROM end_reached_at)::double precision * 1000 AS at FROM ${schema}.feeds
+         WHERE name = ANY ($1) AND end_reached_at IS NOT NULL`,
+      [feeds],
+    );
+    return ended.length === feeds.length ? Math.max(...ended.map(({ at }) => at)) : null;
+  });
+}
+
+async function allDocumentsSearched(asked: Asked): Promise<void> {
+  await ask(asked, async (client) => {
+    const behind = await asked.queryAll(
+      client,
+      (schema) =>
+        `SELECT 1 AS behind FROM ${schema}.report_progress AS progress
+         WHERE EXISTS (SELECT FROM ${schema}.runs WHERE change_seq > progress.change_seq)`,
+    );
+    return behind.length === 0 ? true : null;
   });
 }

@@ -25,7 +25,7 @@ export function treeCpuMs(root: number): number {
 
 /** Resident memory of a process and of all of its children, without files and shared memory, bytes. */
 export function privateBytesOfTree(root: number): number {
-  return treeOf(root).reduce((sum, pid) => sum + statusBytes(pid, 'RssAnon'), 0);
+  return treeOf(root).reduce((sum, pid) => sum + (statusBytes(pid, 'RssAnon') || 0), 0);
 }
 
 /** A process and its children. */
@@ -43,8 +43,12 @@ export function memoryOf(pid: number): { readonly resident: number; readonly pea
   return { resident: statusBytes(pid, 'VmRSS'), peak: statusBytes(pid, 'VmHWM') };
 }
 
+/** NaN: the process has ended. */
 function statusBytes(pid: number, name: string): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  let status = '';
+  try {
+    status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  } catch {}
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024;
 }
 

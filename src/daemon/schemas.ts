@@ -30,6 +30,9 @@ const MAINTENANCE_MS = 5_000;
 /** Maximum number of checks of each kind a second: with many schemas, each of them is checked less often. */
 const CHECKS_PER_SECOND = 20;
 
+/** Maximum number of maintenance tasks of a process at once. Those of a thousand schemas would fill the memory and the pool. */
+const MAINTENANCE_TASKS = 2;
+
 /** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
 const DIRECT_CONNECTIONS = 2;
 
@@ -71,7 +74,9 @@ export type Schemas = ReturnType<typeof createSchemas>;
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
   const parts = {
-    ...{ ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), migrations: knownMigrations() },
+    ...{ ...context, migrations: knownMigrations() },
+    limitDirect: limitConcurrency(DIRECT_CONNECTIONS),
+    limitMaintenance: limitConcurrency(MAINTENANCE_TASKS),
     usableMs: () => checkInterval(USABLE_MS, open.size),
     checkIntervalMs: () => checkInterval(MAINTENANCE_MS, open.size),
   };
@@ -121,13 +126,14 @@ interface MaintainedSchema extends OpenSchema {
   end(): Promise<void>;
 }
 
-function maintainSchema(
-  settings: Settings,
-  parts: SchemasContext &
-    Pick<WatchContext, 'limitDirect' | 'migrations' | 'usableMs'> &
-    Pick<MaintenanceContext, 'checkIntervalMs'>,
-  signal: AbortSignal,
-): MaintainedSchema {
+interface SharedBySchemas
+  extends SchemasContext,
+    Pick<WatchContext, 'limitDirect' | 'migrations' | 'usableMs'>,
+    Pick<MaintenanceContext, 'checkIntervalMs'> {
+  readonly limitMaintenance: MaintenanceContext['limit'];
+}
+
+function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal): MaintainedSchema {
   const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases, checkIntervalMs } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
@@ -155,6 +161,7 @@ function maintainSchema(
     {
       settings: settings.database,
       ...{ connection, logger, clock, nextOutage, checkIntervalMs },
+      limit: parts.limitMaintenance,
       isLeader: () => users.some((user) => user.isLeader()),
       isReadingInBulk: () => users.some((user) => user.isReadingInBulk()),
       onPurged: metrics.purged,

@@ -4,9 +4,12 @@ import type { Logger } from '../../observability/log/logger.js';
 import type { Metrics } from '../../observability/metrics/metrics.js';
 import type { DatabaseSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import type { LimitedRun } from '../../sync/waiting/limit-concurrency.js';
 
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
+  /** Limits the tasks that run at once in all schemas of the process. */
+  readonly limit: LimitedRun;
   /** Returns the interval between two checks for work, milliseconds. */
   readonly checkIntervalMs: () => number;
   readonly connection: StoreConnection;

@@ -10,7 +10,7 @@ import { reportOrphaned } from './report-orphaned.js';
  * Resolves after the signal has aborted; never rejects.
  */
 export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
-  const { logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
+  const { limit, logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
   // A failed task blocks nothing else, so it is only a warning.
   const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
   const tasks: Readonly<Record<Task, () => Promise<void>>> = {
@@ -27,7 +27,7 @@ export async function runMaintenance(context: MaintenanceContext, signal: AbortS
         continue;
       }
       try {
-        await tasks[task]();
+        await limit(tasks[task], { signal });
         failures.recovered(task);
       } catch (error) {
         if (!signal.aborted) failures.failed(task, error, checkIntervalMs());

@@ -67,9 +67,9 @@ interface Built {
 /** Returns the last builds by name of the view. */
 async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<string, Built>> {
   const { rows } = await sql<Built & { name: string }>`
-    SELECT name, built_as AS fingerprint, EXISTS (
-      SELECT FROM pg_class WHERE relkind = 'v' AND relname = view.name
-        AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS exists
+    SELECT name, built_as AS fingerprint, COALESCE((
+      SELECT relkind = 'v' FROM pg_class WHERE oid = to_regclass(format('%I.%I', ${tables.reportingSchema}::text, name))
+    ), false) AS exists
     FROM ${tables.reportViews} AS view`.execute(db);
   return new Map(rows.map(({ name, ...built }) => [name, built]));
 }

@@ -3,6 +3,7 @@ import { sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { lockMigrations } from '../schema/migrate.js';
 import { quoted, type Tables } from '../schema/schema.js';
+import { relationsIn } from './relations-in.js';
 
 /** Maximum duration of a report. Applies to logins of the role itself, not of its members. */
 const STATEMENT_TIMEOUT = '5min';
@@ -45,8 +46,8 @@ export async function inspectReaderRole({ db, tables }: StoreConnection, role: s
   const { rows } = await sql<ReaderRole>`
     SELECT reader.oid IS NOT NULL AS exists,
       COALESCE(has_schema_privilege(reader.oid, schema.oid, 'USAGE') AND NOT EXISTS (
-        SELECT FROM pg_class
-        WHERE relnamespace = schema.oid AND relkind = 'v' AND NOT has_table_privilege(reader.oid, pg_class.oid, 'SELECT')
+        SELECT FROM pg_class WHERE oid IN ${relationsIn(tables.reportingSchema)}
+          AND relkind = 'v' AND NOT has_table_privilege(reader.oid, pg_class.oid, 'SELECT')
       ), false) AS reads
     FROM (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema}) AS schema
     LEFT JOIN pg_roles AS reader ON reader.rolname = ${role}`.execute(db);
@@ -82,14 +83,14 @@ async function createRole({ db }: StoreConnection, role: string): Promise<void> 
 
 /** Under a lock: two concurrent grants on one object would fail. Views belong either to the daemon or to the migration role. */
 async function grantViews({ db, tables }: StoreConnection, role: string): Promise<void> {
-  const schema = tables.reportingSchema;
   await db.transaction().execute(async (tx) => {
     await lockMigrations(tx, tables);
     for (const statement of schemaGrants(tables, role)) await sql.raw(statement).execute(tx);
     const { rows } = await sql<{ view: string }>`
-      SELECT relname AS view FROM pg_class
-      WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema}) AND relkind = 'v'
-        AND pg_has_role(relowner, 'USAGE') AND NOT has_table_privilege(${role}, oid, 'SELECT')`.execute(tx);
+      SELECT relname AS view FROM pg_class WHERE oid IN ${relationsIn(tables.reportingSchema)}
+        AND relkind = 'v' AND pg_has_role(relowner, 'USAGE') AND NOT has_table_privilege(${role}, oid, 'SELECT')`.execute(
+      tx,
+    );
     for (const { view } of rows) await grantView({ db: tx, tables }, view, role);
   });
 }

@@ -4,6 +4,7 @@ import { runMaintenance } from '../../../src/daemon/maintenance/run-maintenance.
 import type { Outage } from '../../../src/observability/log/failure-log.js';
 import type { Logger } from '../../../src/observability/log/logger.js';
 import { readSettings } from '../../../src/settings/settings.js';
+import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { commitPending } from '../../support/pending.js';
@@ -55,6 +56,7 @@ function maintain(
   const done = runMaintenance(
     {
       settings,
+      limit: limitConcurrency(1),
       checkIntervalMs: () => 5_000,
       connection: bench.connection,
       isLeader,
