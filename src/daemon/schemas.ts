@@ -23,14 +23,18 @@ const BATCHED_FEEDS = 20;
 /** How long a poll waits for others to share a statement with, milliseconds. */
 const BATCH_WAIT_MS = 100;
 
-/** Minimum interval between two checks whether this release can use a schema, milliseconds. */
-const USABLE_MS = 10_000;
+/**
+ * Minimum interval between two checks whether this release can use a schema, milliseconds: each renewal of a lease at rest needs
+ * one.
+ */
+const VERSION_INTERVAL_MS = 9_000;
 /** Minimum interval between two checks of a schema for maintenance, milliseconds. */
-const MAINTENANCE_MS = 5_000;
-/** Maximum number of checks of each kind a second: with many schemas, each of them is checked less often. */
+const MAINTENANCE_INTERVAL_MS = 5_000;
+/** Number of checks of each kind a second from which on each of many schemas is checked less often. */
 const CHECKS_PER_SECOND = 20;
+const MAX_INTERVAL_MS = 60_000;
 
-/** Maximum number of maintenance tasks of a process at once. Those of a thousand schemas would fill the memory and the pool. */
+/** Maximum number of maintenance tasks of a process at once. */
 const MAINTENANCE_TASKS = 2;
 
 /** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
@@ -74,11 +78,12 @@ export type Schemas = ReturnType<typeof createSchemas>;
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
   const parts = {
-    ...{ ...context, migrations: knownMigrations() },
+    ...context,
+    migrations: knownMigrations(),
     limitDirect: limitConcurrency(DIRECT_CONNECTIONS),
     limitMaintenance: limitConcurrency(MAINTENANCE_TASKS),
-    usableMs: () => checkInterval(USABLE_MS, open.size),
-    checkIntervalMs: () => checkInterval(MAINTENANCE_MS, open.size),
+    usableMs: () => checkInterval(VERSION_INTERVAL_MS, open.size),
+    checkIntervalMs: () => checkInterval(MAINTENANCE_INTERVAL_MS, open.size),
   };
   return {
     /** Opens the schema of a feed. */
@@ -103,7 +108,7 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
 
 /** Returns the time between two checks of a schema, milliseconds. */
 export function checkInterval(minMs: number, schemas: number): number {
-  return Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000);
+  return Math.min(Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000), MAX_INTERVAL_MS);
 }
 
 /**

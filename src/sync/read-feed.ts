@@ -113,9 +113,10 @@ async function readFrom(
   try {
     return await storeInOrder(pages, storeAndReport, context, state.refusals.accepted).finally(pages.close);
   } catch (error) {
-    if (!state.refusals.isPersistent(state.at.cursor, error)) throw error;
+    const { cursor } = state.at;
+    if (cursor === null || !state.refusals.isPersistent(cursor, error)) throw error;
     pages.stop(); // the recovery reads pages of its own
-    await recoverCursor(error, state.at.cursor, lease, context, signal);
+    await recoverCursor(error, cursor, lease, context, signal);
     state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);
   }

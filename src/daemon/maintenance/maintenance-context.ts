@@ -6,9 +6,12 @@ import type { DatabaseSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import type { LimitedRun } from '../../sync/waiting/limit-concurrency.js';
 
+/** A task of the maintenance. Yields after each part of its work, so that those of other schemas get their turns. */
+export type MaintenanceTask = () => AsyncGenerator<void, void, void>;
+
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
-  /** Limits the tasks that run at once in all schemas of the process. */
+  /** Limits the tasks that run at once in all schemas of the process: those of a thousand would fill the memory and the pool. */
   readonly limit: LimitedRun;
   /** Returns the interval between two checks for work, milliseconds. */
   readonly checkIntervalMs: () => number;

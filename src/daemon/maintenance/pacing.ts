@@ -1,15 +1,35 @@
 import type { Clock } from '../../core/clock.js';
+import type { LimitedRun } from '../../sync/waiting/limit-concurrency.js';
+import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 
 const HOUR_MS = 3_600_000;
 
 /** Runs the work once an hour. Work that failed is due again at the next check. */
-export function hourly(clock: Clock, work: () => Promise<void>): () => Promise<void> {
+export function hourly(clock: Clock, work: MaintenanceTask): MaintenanceTask {
   let nextAt = Number.NEGATIVE_INFINITY;
-  return async () => {
+  return async function* () {
     if (clock.monotonic() < nextAt) return;
-    await work();
+    yield* work();
     nextAt = clock.monotonic() + HOUR_MS;
   };
+}
+
+/**
+ * Runs a task in turns with those of other schemas. Returns false if it was given up because the process leads no feed of the
+ * schema any longer: another release may have migrated it.
+ */
+export async function runInTurns(
+  task: MaintenanceTask,
+  limit: LimitedRun,
+  isLeader: MaintenanceContext['isLeader'],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const turns = task();
+  for (;;) {
+    const turn = await limit(async () => (isLeader() ? turns.next() : null), { signal });
+    if (turn === null) return false;
+    if (turn.done) return true;
+  }
 }
 
 /** Leaves the database to the feed: rests after a batch for as long as it took. Throws once the signal has aborted. */

@@ -1,10 +1,12 @@
 import { hasNewChanges } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
-import type { MaintenanceContext } from './maintenance-context.js';
+import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { createBatchRest } from './pacing.js';
 
 /** Time for typed views per check while a history is read, milliseconds; about half of it is rest. */
 const SLICE_MS = 100;
+/** Time after which those of other schemas get a turn, milliseconds. */
+const TURN_MS = 2_000;
 
 /**
  * Builds typed views for new documents. Always runs once after the start: a new release may define views differently. While
@@ -14,25 +16,31 @@ const SLICE_MS = 100;
 export function refreshViews(
   { settings, connection, isReadingInBulk, logger, clock }: MaintenanceContext,
   signal: AbortSignal,
-): () => Promise<void> {
+): MaintenanceTask {
   let isDue = true;
-  return async () => {
-    if (!settings.typedViews) return;
-    if (!isDue && !(await hasNewChanges(connection))) return;
-    isDue = true;
+  /** Builds views for some time. Returns whether new documents may be left. */
+  const build = async (): Promise<boolean> => {
     const rest = createBatchRest(clock, signal);
     const since = clock.monotonic();
+    let isTimeLeft = true;
     const between = async () => {
       await rest();
       // Batches differ in duration: the next one starts only if the time left is at least what all of them took so far.
-      const isTimeLeft = 2 * (clock.monotonic() - since) <= SLICE_MS;
-      return isTimeLeft || !isReadingInBulk();
+      isTimeLeft = 2 * (clock.monotonic() - since) <= (isReadingInBulk() ? SLICE_MS : TURN_MS);
+      return isTimeLeft;
     };
     const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, between);
     if (built.length > 0) {
       logger.info('built typed views', { built: built.length, newViews: views, newColumns: columns });
     }
     if (failed[0] !== undefined) throw failed[0].error;
+    return !isTimeLeft;
+  };
+  return async function* () {
+    if (!settings.typedViews) return;
+    if (!isDue && !(await hasNewChanges(connection))) return;
+    isDue = true;
+    while ((await build()) && !isReadingInBulk()) yield;
     isDue = false;
   };
 }

@@ -1,11 +1,11 @@
 import { findOrphaned, type OrphanedResults } from '../../storage/runs/pending.js';
-import type { MaintenanceContext } from './maintenance-context.js';
+import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { hourly } from './pacing.js';
 
 /** Logs orphaned pending results: once per feed, and again when their number changes. */
-export function reportOrphaned({ connection, logger, clock }: MaintenanceContext): () => Promise<void> {
+export function reportOrphaned({ connection, logger, clock }: MaintenanceContext): MaintenanceTask {
   let logged = new Map<string, number>();
-  return hourly(clock, async () => {
+  return hourly(clock, async function* () {
     const orphaned = await findOrphaned(connection);
     for (const results of orphaned) {
       if (logged.get(results.feed) !== results.results) {

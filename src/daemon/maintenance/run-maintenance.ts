@@ -1,6 +1,7 @@
 import { createFailureLog } from '../../observability/log/failure-log.js';
 import { deleteExpired } from './delete-expired.js';
-import type { MaintenanceContext } from './maintenance-context.js';
+import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
+import { runInTurns } from './pacing.js';
 import { refreshViews } from './refresh-views.js';
 import { reportOrphaned } from './report-orphaned.js';
 
@@ -10,10 +11,10 @@ import { reportOrphaned } from './report-orphaned.js';
  * Resolves after the signal has aborted; never rejects.
  */
 export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
-  const { limit, logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
+  const { limit, isLeader, logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
   // A failed task blocks nothing else, so it is only a warning.
   const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
-  const tasks: Readonly<Record<Task, () => Promise<void>>> = {
+  const tasks: Readonly<Record<Task, MaintenanceTask>> = {
     views: refreshViews(context, signal),
     retention: deleteExpired(context, signal),
     orphaned: reportOrphaned(context),
@@ -22,13 +23,12 @@ export async function runMaintenance(context: MaintenanceContext, signal: AbortS
     await clock.sleep(checkIntervalMs(), signal);
     for (const task of Object.keys(tasks) as Task[]) {
       if (signal.aborted) return;
-      if (!context.isLeader()) {
+      if (!isLeader()) {
         failures.reset(task);
         continue;
       }
       try {
-        await limit(tasks[task], { signal });
-        failures.recovered(task);
+        if (await runInTurns(tasks[task], limit, isLeader, signal)) failures.recovered(task);
       } catch (error) {
         if (!signal.aborted) failures.failed(task, error, checkIntervalMs());
       }

@@ -3,6 +3,7 @@ import { classifyError } from '../../core/errors.js';
 import { missingClock, SchemaMismatch } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { Migration } from './read-migrations.js';
+import { relationsIn } from './relations-in.js';
 import { quoted, type Tables } from './schema.js';
 
 /** The state of a schema, relative to this release. */
@@ -36,7 +37,7 @@ export async function inspectSchema(
 
 /**
  * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can use the schema. Needs only one statement if
- * it can: the daemon calls it with each renewal of its lease.
+ * it can: the daemon calls it again and again.
  */
 export async function requireSchema(connection: StoreConnection, migrations: readonly Migration[]): Promise<void> {
   const { db, tables } = connection;
@@ -114,7 +115,7 @@ async function requireNoReports({ db, tables: { schema, reportingSchema } }: Sto
     SELECT FROM pg_proc
     WHERE pronamespace = to_regnamespace(${quoted(reportingSchema)})
       AND proname IN ('german_number', 'german_date') AND proargtypes = '25'
-      AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(${quoted(schema)}))`.execute(db);
+      AND NOT EXISTS ${relationsIn(schema)}`.execute(db);
   if (left.length === 0) return;
   // Nothing is dropped automatically: the schema may contain other objects.
   throw new SchemaMismatch(

@@ -12,7 +12,7 @@ import { type PageResult, reportLoading, storePage } from './store-page.js';
 export interface PageContext
   extends Pick<
     LeaderContext,
-    'service' | 'store' | 'leases' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'
+    'service' | 'store' | 'leases' | 'leaseTtlMs' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'
   > {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
@@ -25,7 +25,7 @@ export interface PageContext
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
 export function storeFeedPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
-  const { store, leases, observer, stepMs, lease } = context;
+  const { store, leases, leaseTtlMs, observer, stepMs, lease } = context;
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
     observer.ticked(stepMs);
     return store.tryEntries(...given);
@@ -42,8 +42,10 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
         observer.ticked(stepMs);
         const freshness = freshnessClaimOf(page, atEnd);
         const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
-        if (outcome.kind === 'committed') leases.extended(lease, outcome.asOf.readAt);
-        if (isRepeat && outcome.kind === 'committed') observer.freshness(outcome.asOf);
+        if (outcome.kind === 'fenced') return outcome;
+        leases.extended(lease, outcome.asOf.readAt);
+        observer.leading(outcome.asOf.readAt + leaseTtlMs);
+        if (isRepeat) observer.freshness(outcome.asOf);
         return outcome;
       },
       onCommitted: (outcome, entries) => report(outcome, entries, page, context),

@@ -24,12 +24,12 @@ export async function keepLease(
       continue;
     }
     const { askedAt, answer } = round;
-    if (answer !== null) observer.leading(askedAt + answer.heldForMs);
-    if (answer?.status === null) continue; // extended by a commit
+    if (answer === 'extended') continue; // by a commit, which has reported it
     databaseAnswered();
     if (isFailing) observer.recovered('lease');
     isFailing = false;
     if (answer === null) return; // lost, but the database answered
+    observer.leading(askedAt + answer.heldForMs);
     observer.status(answer.status);
     work.update(answer);
   }

@@ -1,6 +1,6 @@
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
 import { createCheckIn } from './check-in.js';
-import { createExtensions } from './extensions.js';
+import { createDueRenewals } from './due-renewals.js';
 import { MAX_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
@@ -31,8 +31,7 @@ export interface LeaseRounds {
     signal: AbortSignal,
   ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null } | null>;
   /**
-   * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. A lease that a commit
-   * has just extended is not renewed. Resolves with null when the signal aborts; rejects only because of a bug.
+   * Waits for the next round of renewals: null if the lease was lost, or is to be given back to another process. Resolves with null when the signal aborts; rejects only because of a bug.
    */
   renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<HeldLease | null> | null>;
   /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
@@ -41,8 +40,8 @@ export interface LeaseRounds {
   release(lease: LeaseGrant): Promise<void>;
 }
 
-/** A lease that is still held. Without a status, a commit has just extended it, so that it was not renewed. */
-export type HeldLease = LeaseRenewal | (Pick<LeaseRenewal, 'heldForMs'> & { readonly status: null });
+/** A lease that is still held. `extended`: it was not renewed, because a commit has just extended it. */
+export type HeldLease = LeaseRenewal | 'extended';
 
 /** A schema with the leases of its feeds. */
 export interface LeaseSchema {
@@ -95,17 +94,20 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     const renewal = await renewedAlone;
     return new Map(renewal === null ? [] : [[first.feed, renewal]]);
   };
-  const extensions = createExtensions(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_INTERVAL_MS));
-  /** Renews the leases, apart from those that a commit has just extended. Null: lost. */
-  const holdAll = async (leases: readonly LeaseGrant[]): Promise<readonly (HeldLease | null)[]> => {
+  const dueRenewals = createDueRenewals(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_INTERVAL_MS));
+  /** Renews the leases that are due. Null: lost. */
+  const renewDue = async (leases: readonly LeaseGrant[]): Promise<readonly (HeldLease | null)[]> => {
     const askedAt = clock.monotonic();
-    const heldForMs = leases.map(({ feed }) => extensions.heldForMs(feed, askedAt));
-    const renewed = await renewAll(leases.filter((_, index) => heldForMs[index] === null));
-    for (const feed of renewed.keys()) extensions.renewed(feed, askedAt);
-    return leases.map(({ feed }, index) => {
-      const extendedForMs = heldForMs[index] ?? null;
-      return extendedForMs === null ? (renewed.get(feed) ?? null) : { heldForMs: extendedForMs, status: null };
-    });
+    const due = new Set(leases.filter(({ feed }) => dueRenewals.isDue(feed, askedAt)));
+    try {
+      const renewed = await renewAll([...due]);
+      for (const feed of renewed.keys()) dueRenewals.renewed(feed, askedAt);
+      return leases.map((lease) => (due.has(lease) ? (renewed.get(lease.feed) ?? null) : 'extended'));
+    } catch (error) {
+      // The round fails for all of them, and so the next one tells each whether it is over.
+      for (const { feed } of leases) dueRenewals.failed(feed);
+      throw error;
+    }
   };
   const renewals = createRounds<LeaseGrant, HeldLease | null>({
     clock,
@@ -114,7 +116,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     ask: async (leases) => {
       // A process that cannot check in keeps its leases: leading matters more than sharing.
       void checkIn().catch(() => {});
-      const held = await holdAll(leases);
+      const held = await renewDue(leases);
       const now = clock.monotonic();
       return held.map((lease, index) => (share.isSurplus(leases[index]?.feed ?? '', now) ? null : lease));
     },
@@ -147,7 +149,10 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
             const acquired = await acquire(feed, replaced);
             if (acquired === 'locked') return null;
             lease = acquired;
-            if (lease !== null) share.recordCheck(feed.name, false, askedAt);
+            if (lease !== null) {
+              share.recordCheck(feed.name, false, askedAt);
+              dueRenewals.taken(feed.name);
+            }
           } finally {
             if (lease === null) share.release(feed.name);
           }
@@ -157,7 +162,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       ),
     renew: async (lease, signal) => {
       const round = await renewals.next(lease, signal);
-      if (round === null || 'error' in round || round.answer === null) return round;
+      if (round === null || 'error' in round || round.answer === null || round.answer === 'extended') return round;
       if (round.answer.heldForMs >= leaseTtlMs / 2) return round;
       // A commit has prevented the extension in earlier rounds. The lease might expire before the next one, so wait for the commit.
       const askedAt = clock.monotonic();
@@ -169,10 +174,10 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         return { error, pauseMs: intervalMs };
       }
     },
-    extended: ({ feed }, sentAt) => extensions.extended(feed, sentAt),
+    extended: ({ feed }, sentAt) => dueRenewals.extended(feed, sentAt),
     release: async (lease) => {
       share.release(lease.feed);
-      extensions.forget(lease.feed);
+      dueRenewals.released(lease.feed);
       await store.releaseLease(lease).catch(() => {});
     },
   };

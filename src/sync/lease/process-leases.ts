@@ -4,9 +4,12 @@ import { type AnnouncementSchemas, createAnnouncementSchemas } from './announcem
 import { createFeedShare, type FeedShare } from './feed-share.js';
 import { createRowWait, type RowWait } from './row-wait.js';
 
-/** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
+/** Number of rounds within the time to live of a lease. Two renewals may fail; after a commit has extended the lease, one. */
 const ATTEMPTS_PER_TTL = 3;
-/** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
+/**
+ * Maximum time between two rounds, and between two reads of the state of a feed, milliseconds: a requested pass waits for a renewal,
+ * and the lease may last an hour.
+ */
 export const MAX_INTERVAL_MS = 10_000;
 /** Maximum number of leases that are taken at once, so that renewals do not wait long for a connection. */
 const TAKEN_AT_ONCE = 8;

@@ -32,7 +32,7 @@ export class AnotherOrganization extends Error implements Failure {
  */
 export async function recoverCursor(
   refusal: unknown,
-  cursor: string | null,
+  cursor: string,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ export async function recoverCursor(
       throw cursorRejection(error) === null ? error : refusal;
     },
   );
-  if (cursor !== null && !(await isRejected(cursor, refusal, context, signal))) throw refusal;
+  if (!(await isRejected(cursor, refusal, context, signal))) throw refusal;
   const { cursors, deliveredUpTo, startSince } = await store.readEarlierPositions(lease.feed);
   const since =
     deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), startSince);

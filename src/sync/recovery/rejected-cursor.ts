@@ -37,7 +37,7 @@ const PERSISTENT_ERRORS = 3;
 /** Counts consecutive errors that may mean that the same cursor is rejected. */
 export interface CursorRefusals {
   /** Counts the error. Returns whether to check if the cursor is rejected. */
-  isPersistent(cursor: string | null, error: unknown): boolean;
+  isPersistent(cursor: string, error: unknown): boolean;
   /** Called when the service accepted the request. */
   accepted(): void;
 }
@@ -47,7 +47,7 @@ export function createCursorRefusals(): CursorRefusals {
   let errors = 0;
   return {
     isPersistent: (cursor, error) => {
-      const rejection = cursor === null ? null : cursorRejection(error);
+      const rejection = cursorRejection(error);
       errors = rejection === null ? 0 : cursor === refused ? errors + 1 : 1;
       refused = cursor;
       return rejection === 'certain' || errors >= PERSISTENT_ERRORS;

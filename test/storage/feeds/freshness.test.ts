@@ -41,28 +41,32 @@ const times = async (name: string) => {
   return row;
 };
 
-test.each([true, false])(
-  'does not claim the duration of the commit when it arrives late (at the end: %s)',
-  async (atEnd) => {
-    const name = `slow ${atEnd}`;
-    const proxy = await TcpProxy.to(provided.url);
-    const database = openTestDatabase(proxy.urlOf(provided.url), 1);
-    const store = createStore(database, { ...SETTINGS, monotonic: () => performance.now() });
-    const lease = await take(store, name);
-    const before = await databaseTime();
-    proxy.set({ latencyToServerMs: 1_500 });
-    const freshness = known(performance.now(), atEnd);
-    const committed = store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
-    const listed = await databaseTime(); // when an entry is listed that the poll did not bring
-    expect(await committed).toMatchObject({ kind: 'committed' });
-    const { complete, polled } = await times(name);
-    expect(complete.getTime()).toBeLessThanOrEqual(listed);
-    expect(polled.getTime()).toBeLessThanOrEqual(listed);
-    expect(before - complete.getTime()).toBeLessThan(60_000); // it does claim what was polled
-    await database.close();
-    await proxy.close();
-  },
-);
+test.each([
+  ['at the end', true, 0],
+  ['before the end', false, 0],
+  ["and the database's clock was set back since", true, 500],
+])('does not claim the duration of the commit when it arrives late %s', async (circumstance, atEnd, setBackMs) => {
+  const name = `slow ${circumstance}`;
+  let aheadMs = 0;
+  const monotonic = () => performance.now() + aheadMs;
+  const proxy = await TcpProxy.to(provided.url);
+  const database = openTestDatabase(proxy.urlOf(provided.url), 1);
+  const store = createStore(database, { ...SETTINGS, monotonic });
+  const lease = await take(store, name);
+  aheadMs = setBackMs; // less time has passed on the database's clock
+  const before = await databaseTime();
+  proxy.set({ latencyToServerMs: 1_500 });
+  const freshness = known(monotonic(), atEnd);
+  const committed = store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
+  const listed = await databaseTime(); // when an entry is listed that the poll did not bring
+  expect(await committed).toMatchObject({ kind: 'committed' });
+  const { complete, polled } = await times(name);
+  expect(complete.getTime()).toBeLessThanOrEqual(listed);
+  expect(polled.getTime()).toBeLessThanOrEqual(listed);
+  expect(before - complete.getTime()).toBeLessThan(60_000); // it does claim what was polled
+  await database.close();
+  await proxy.close();
+});
 
 test('claims no future time when the clock of the database was set back', async () => {
   let monotonic = 0;

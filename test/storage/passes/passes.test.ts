@@ -16,7 +16,8 @@ const { take, next } = current;
 const status = () => bench.store.readStatus(current.name);
 
 function begin(lease: LeaseGrant, kind: NewPass['kind'], over: Partial<NewPass> = {}): Promise<Pass | null> {
-  return bench.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf: new Date(), ...over });
+  const completeAsOf = new Date(Date.now() + HOUR); // the feed's own freshness is the limit
+  return bench.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf, ...over });
 }
 
 /** An unfinished pass of a kind, on a feed at its end. */
