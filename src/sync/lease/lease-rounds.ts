@@ -104,7 +104,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       for (const feed of renewed.keys()) dueRenewals.renewed(feed, askedAt);
       return leases.map((lease) => (due.has(lease) ? (renewed.get(lease.feed) ?? null) : 'extended'));
     } catch (error) {
-      // The round fails for all of them, and so the next one tells each whether it is over.
+      // The round fails for all of them: in the next one, none is left out, so that each reports when the failure is over.
       for (const { feed } of leases) dueRenewals.failed(feed);
       throw error;
     }
