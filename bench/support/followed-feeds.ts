@@ -35,8 +35,8 @@ export interface FollowedFeeds {
   startAnother(): BenchDaemon;
   /** Returns when the last of these feeds reached its end, milliseconds since 1970. */
   reachEnd(feeds: readonly string[]): Promise<number>;
-  /** Resolves when typed views were built for all stored documents. */
-  searchDocuments(): Promise<void>;
+  /** Resolves once all stored documents have been searched for fields of typed views. */
+  waitForTypedViews(): Promise<void>;
 }
 
 /** Returns a query of the tables in a schema. */
@@ -70,7 +70,7 @@ export async function followFeeds(
     ...{ service, database, daemon, names, queryAll },
     startAnother: start,
     reachEnd: (which) => allReachEnd({ daemon, database, queryAll }, which),
-    searchDocuments: () => allDocumentsSearched({ daemon, database, queryAll }),
+    waitForTypedViews: () => untilDocumentsSearched({ daemon, database, queryAll }),
   };
 }
 
@@ -119,13 +119,13 @@ async function writeFeedsFile(
 
 type Asked = Pick<FollowedFeeds, 'daemon' | 'database' | 'queryAll'>;
 
-/** Asks again and again until the answer is not null. */
-function ask<T>({ daemon, database }: Asked, question: (client: pg.Client) => Promise<T | null>): Promise<T> {
+/** Repeats a query until its result is not null. */
+function queryUntil<T>({ daemon, database }: Asked, query: (client: pg.Client) => Promise<T | null>): Promise<T> {
   return database.withClient(async (client) => {
     for (;;) {
       daemon.assertRunning();
       const askedAt = performance.now();
-      const answer = await question(client);
+      const answer = await query(client);
       if (answer !== null) return answer;
       // A query of a thousand schemas takes long, and must not be what the server is busy with.
       await sleep(Math.max(CHECK_INTERVAL_MS, 20 * (performance.now() - askedAt)));
@@ -134,7 +134,7 @@ function ask<T>({ daemon, database }: Asked, question: (client: pg.Client) => Pr
 }
 
 function allReachEnd(asked: Asked, feeds: readonly string[]): Promise<number> {
-  return ask(asked, async (client) => {
+  return queryUntil(asked, async (client) => {
     const ended = await asked.queryAll<{ at: number }>(
       client,
       (schema) =>
@@ -146,8 +146,8 @@ function allReachEnd(asked: Asked, feeds: readonly string[]): Promise<number> {
   });
 }
 
-async function allDocumentsSearched(asked: Asked): Promise<void> {
-  await ask(asked, async (client) => {
+async function untilDocumentsSearched(asked: Asked): Promise<void> {
+  await queryUntil(asked, async (client) => {
     const behind = await asked.queryAll(
       client,
       (schema) =>

@@ -43,7 +43,7 @@ export function memoryOf(pid: number): { readonly resident: number; readonly pea
   return { resident: statusBytes(pid, 'VmRSS'), peak: statusBytes(pid, 'VmHWM') };
 }
 
-/** NaN: the process has ended. */
+/** Returns a figure of a process, bytes; NaN if the process has ended. */
 function statusBytes(pid: number, name: string): number {
   let status = '';
   try {

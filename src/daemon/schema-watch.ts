@@ -38,7 +38,7 @@ export interface WatchContext {
   /** Returns the migrations of this release. */
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
-  /** Returns how long a schema counts as usable after a check, milliseconds. Renewals and processes that wait for leases need that. */
+  /** Returns how long a schema counts as usable after a check, milliseconds. Renewing a lease or waiting for one requires that. */
   readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
   readonly onPreparing: () => void;
@@ -130,7 +130,8 @@ export function watchSchema(
     ready: async (signal) => (isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal)),
     guard: (store) => ({
       ...store,
-      // The holder renews its leases several times per term. Without a lease, it waits until it can use the schema again.
+      // A leader renews each lease at least every 10 s, so it notices a newer schema soon after the last check expires. Without a
+      // lease, it waits until it can use the schema again.
       renewLease: async (lease, ttlMs) => ((await isUsable()) ? store.renewLease(lease, ttlMs) : null),
       renewLeases: async (leases, ttlMs) => ((await isUsable()) ? store.renewLeases(leases, ttlMs) : new Map()),
     }),

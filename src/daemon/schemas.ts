@@ -24,15 +24,16 @@ const BATCHED_FEEDS = 20;
 const BATCH_WAIT_MS = 100;
 
 /**
- * Minimum interval between two checks whether this release can use a schema, milliseconds: each renewal of a lease at rest needs
- * one.
+ * Minimum interval between two checks of whether this release can use a schema, milliseconds. Shorter than the 10 s between two
+ * renewals at rest, so that each renewal follows a new check.
  */
 const VERSION_INTERVAL_MS = 9_000;
 /** Minimum interval between two checks of a schema for maintenance, milliseconds. */
 const MAINTENANCE_INTERVAL_MS = 5_000;
-/** Number of checks of each kind a second from which on each of many schemas is checked less often. */
+/** Number of checks of each kind per second above which each schema is checked less often. */
 const CHECKS_PER_SECOND = 20;
-const MAX_INTERVAL_MS = 60_000;
+/** Maximum interval between two checks of a schema, milliseconds. */
+const MAX_CHECK_INTERVAL_MS = 60_000;
 
 /** Maximum number of maintenance tasks of a process at once. */
 const MAINTENANCE_TASKS = 2;
@@ -108,7 +109,7 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
 
 /** Returns the time between two checks of a schema, milliseconds. */
 export function checkInterval(minMs: number, schemas: number): number {
-  return Math.min(Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000), MAX_INTERVAL_MS);
+  return Math.min(Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000), MAX_CHECK_INTERVAL_MS);
 }
 
 /**

@@ -35,7 +35,10 @@ export async function readFeed(
     at: { cursor: null, since: null },
   };
   let failures = 0;
-  /** Where to continue; null: as stored. Kept between polls, since the fence refuses a commit from any other cursor. */
+  /**
+   * The position to continue from; null: read the stored one. Kept between polls, because the fence rejects a commit from any other
+   * cursor.
+   */
   let position: Position | null = null;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {

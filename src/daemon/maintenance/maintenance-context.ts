@@ -6,12 +6,15 @@ import type { DatabaseSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import type { LimitedRun } from '../../sync/waiting/limit-concurrency.js';
 
-/** A task of the maintenance. Yields after each part of its work, so that those of other schemas get their turns. */
+/**
+ * A maintenance task. Yields after each part of its work, so that tasks of other schemas can run. It may be abandoned there, so it
+ * must hold no lock, transaction or other resource while it waits.
+ */
 export type MaintenanceTask = () => AsyncGenerator<void, void, void>;
 
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
-  /** Limits the tasks that run at once in all schemas of the process: those of a thousand would fill the memory and the pool. */
+  /** Limits how many tasks run at once in all schemas of the process: a thousand would exhaust the memory and the connections. */
   readonly limit: LimitedRun;
   /** Returns the interval between two checks for work, milliseconds. */
   readonly checkIntervalMs: () => number;

@@ -4,7 +4,7 @@ import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.
 
 const HOUR_MS = 3_600_000;
 
-/** Runs the work once an hour. Work that failed is due again at the next check. */
+/** Runs the work once an hour. Work that failed or was given up is due again at the next check. */
 export function hourly(clock: Clock, work: MaintenanceTask): MaintenanceTask {
   let nextAt = Number.NEGATIVE_INFINITY;
   return async function* () {
@@ -15,8 +15,8 @@ export function hourly(clock: Clock, work: MaintenanceTask): MaintenanceTask {
 }
 
 /**
- * Runs a task in turns with those of other schemas. Returns false if it was given up because the process leads no feed of the
- * schema any longer: another release may have migrated it.
+ * Runs a task in turns with those of other schemas. Returns false if it was given up because the process no longer leads a feed of
+ * the schema: a newer release may have migrated it.
  */
 export async function runInTurns(
   task: MaintenanceTask,

@@ -5,7 +5,7 @@ import { createBatchRest } from './pacing.js';
 
 /** Time for typed views per check while a history is read, milliseconds; about half of it is rest. */
 const SLICE_MS = 100;
-/** Time after which those of other schemas get a turn, milliseconds. */
+/** Maximum time of a turn, after which tasks of other schemas run, milliseconds; about half of it is rest. */
 const TURN_MS = 2_000;
 
 /**

@@ -81,9 +81,9 @@ export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
  * Returns rows of positions and what their pages prove about freshness; a page that proves no delivery leaves those columns null. At
  * the end of the feed, the data is complete up to the time the poll was sent; before it, up to the delivery that the page proves.
  * Neither time may be later than it really was by the database's clock, however long the statement takes to arrive. So both are
- * derived from an earlier answer of the database (database-clock.ts), the first of which came with the lease, and the time on the
- * way is subtracted, since the clock of another server, after a failover, may be behind by less than that. If the clock is further
- * behind, the limit is the current database time minus the age that the instant had when the statement was sent.
+ * derived from an earlier answer of the database (database-clock.ts). The same answer predicts the time at which the statement
+ * arrives. The difference from the real time, in either direction, is subtracted: it is the time that the statement was on the way,
+ * or by how much the clock was set back. Without an earlier answer, nothing is claimed.
  */
 function sentPositions(
   pages: readonly PageCommit[],
@@ -91,7 +91,6 @@ function sentPositions(
   now: number,
 ): RawBuilder<unknown> {
   const reachedAt = (instant: number | null) => (instant === null ? null : databaseClock.reachedAt(instant));
-  const ageOf = (instant: number | null) => (instant === null ? null : Math.max(0, now - instant));
   const columns: readonly Column[] = [
     ['feed', 'text', ({ lease }) => lease.feed],
     ['epoch', 'bigint', ({ lease }) => lease.epoch],
@@ -101,15 +100,11 @@ function sentPositions(
     ['at_end', 'boolean', ({ freshness }) => freshness.atEnd],
     ['last_delivered_at', 'timestamptz', ({ freshness }) => freshness.lastDeliveredAt?.toISOString() ?? null],
     ['polled_reached', 'double precision', ({ freshness }) => reachedAt(freshness.polledAt)],
-    ['polled_age', 'double precision', ({ freshness }) => ageOf(freshness.polledAt)],
     ['delivered_reached', 'double precision', ({ freshness }) => reachedAt(freshness.lastDelivered)],
-    ['delivered_age', 'double precision', ({ freshness }) => ageOf(freshness.lastDelivered)],
     ['sent_reached', 'double precision', () => reachedAt(now)],
   ];
-  const onTheWay = sql`GREATEST(0, extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_reached)`;
-  const dated = (instant: string) => sql`LEAST(
-      to_timestamp((${sql.id(`${instant}_reached`)} - ${onTheWay}) / 1000),
-      transaction_timestamp() - ${sql.id(`${instant}_age`)} * interval '1 millisecond')`;
+  const dated = (instant: string) => sql`to_timestamp((${sql.id(`${instant}_reached`)}
+      - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_reached)) / 1000)`;
   return sql`SELECT feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
     ${dated('polled')} AS polled_at,
     CASE WHEN at_end THEN ${dated('polled')} ELSE ${dated('delivered')} END AS complete_as_of

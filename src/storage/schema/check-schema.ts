@@ -37,7 +37,7 @@ export async function inspectSchema(
 
 /**
  * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can use the schema. Needs only one statement if
- * it can: the daemon calls it again and again.
+ * it can: the daemon calls it regularly.
  */
 export async function requireSchema(connection: StoreConnection, migrations: readonly Migration[]): Promise<void> {
   const { db, tables } = connection;

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /**
- * Returns a subquery with the oids of the tables and views in a schema. `pg_class` has no index by schema: reading all of it takes
+ * Returns a subquery with the oids of the tables, views and sequences in a schema. `pg_class` has no index on the schema alone: reading all of it takes
  * 80 ms in a database with a thousand schemas.
  */
 export function relationsIn(schema: string): RawBuilder<unknown> {

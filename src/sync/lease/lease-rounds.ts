@@ -1,11 +1,11 @@
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
 import { createCheckIn } from './check-in.js';
 import { createDueRenewals } from './due-renewals.js';
-import { MAX_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
+import { MAX_ROUND_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
 /**
- * The leases of all feeds that a process follows in a schema: each round is one statement for all feeds that wait for it. Processes
+ * The leases of all feeds that a process follows in a schema: each round is at most one statement for all feeds that wait for it. Processes
  * that follow many feeds share them evenly.
  */
 export interface LeaseRounds {
@@ -31,7 +31,8 @@ export interface LeaseRounds {
     signal: AbortSignal,
   ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null } | null>;
   /**
-   * Waits for the next round of renewals: null if the lease was lost, or is to be given back to another process. Resolves with null when the signal aborts; rejects only because of a bug.
+   * Waits for the next round of renewals. The answer is null if the lease was lost or is to be given back to another process.
+   * Resolves with null when the signal aborts; rejects only because of a bug.
    */
   renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<HeldLease | null> | null>;
   /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
@@ -94,7 +95,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     const renewal = await renewedAlone;
     return new Map(renewal === null ? [] : [[first.feed, renewal]]);
   };
-  const dueRenewals = createDueRenewals(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_INTERVAL_MS));
+  const dueRenewals = createDueRenewals(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_ROUND_INTERVAL_MS));
   /** Renews the leases that are due. Null: lost. */
   const renewDue = async (leases: readonly LeaseGrant[]): Promise<readonly (HeldLease | null)[]> => {
     const askedAt = clock.monotonic();
@@ -104,8 +105,8 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       for (const feed of renewed.keys()) dueRenewals.renewed(feed, askedAt);
       return leases.map((lease) => (due.has(lease) ? (renewed.get(lease.feed) ?? null) : 'extended'));
     } catch (error) {
-      // The round fails for all of them: in the next one, none is left out, so that each reports when the failure is over.
-      for (const { feed } of leases) dueRenewals.failed(feed);
+      // The round fails for all of them. In the next one all are renewed, so that each feed reports the recovery.
+      for (const { feed } of leases) dueRenewals.forget(feed);
       throw error;
     }
   };
@@ -151,7 +152,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
             lease = acquired;
             if (lease !== null) {
               share.recordCheck(feed.name, false, askedAt);
-              dueRenewals.taken(feed.name);
+              dueRenewals.forget(feed.name);
             }
           } finally {
             if (lease === null) share.release(feed.name);
@@ -177,7 +178,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     extended: ({ feed }, sentAt) => dueRenewals.extended(feed, sentAt),
     release: async (lease) => {
       share.release(lease.feed);
-      dueRenewals.released(lease.feed);
+      dueRenewals.forget(lease.feed);
       await store.releaseLease(lease).catch(() => {});
     },
   };

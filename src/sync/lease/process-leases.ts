@@ -4,13 +4,13 @@ import { type AnnouncementSchemas, createAnnouncementSchemas } from './announcem
 import { createFeedShare, type FeedShare } from './feed-share.js';
 import { createRowWait, type RowWait } from './row-wait.js';
 
-/** Number of rounds within the time to live of a lease. Two renewals may fail; after a commit has extended the lease, one. */
-const ATTEMPTS_PER_TTL = 3;
+/** Number of rounds within the time to live of a lease. Two renewals in a row may fail; if a commit extended the lease, one. */
+const ROUNDS_PER_TTL = 3;
 /**
  * Maximum time between two rounds, and between two reads of the state of a feed, milliseconds: a requested pass waits for a renewal,
  * and the lease may last an hour.
  */
-export const MAX_INTERVAL_MS = 10_000;
+export const MAX_ROUND_INTERVAL_MS = 10_000;
 /** Maximum number of leases that are taken at once, so that renewals do not wait long for a connection. */
 const TAKEN_AT_ONCE = 8;
 
@@ -34,7 +34,7 @@ export interface ProcessLeases {
 
 export function createProcessLeases(parts: Pick<ProcessLeases, 'clock' | 'holder' | 'leaseTtlMs'>): ProcessLeases {
   const { clock, holder, leaseTtlMs } = parts;
-  const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
+  const intervalMs = Math.min(leaseTtlMs / ROUNDS_PER_TTL, MAX_ROUND_INTERVAL_MS);
   return {
     ...{ clock, holder, leaseTtlMs, intervalMs },
     share: createFeedShare(leaseTtlMs, intervalMs),

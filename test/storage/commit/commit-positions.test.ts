@@ -34,7 +34,7 @@ const poll = (lease: LeaseGrant, over: Partial<PageCommit> = {}): PageCommit => 
   ...over,
 });
 
-const take = async (name: string) => (await takeFeed(bench.store, testFeed({ name }))).lease;
+const take = async (name: string, store = bench.store) => (await takeFeed(store, testFeed({ name }))).lease;
 
 const feedRow = async (name: string) =>
   (
@@ -45,7 +45,7 @@ const feedRow = async (name: string) =>
 describe('polls of several feeds that are committed together', () => {
   it('are one transaction, in which each feed gets its own position and freshness', async () => {
     const { store, release, transactions } = batchingStore();
-    const [a, b, c] = [await take('a'), await take('b'), await take('c')];
+    const [a, b, c] = [await take('a', store), await take('b', store), await take('c', store)];
     const [earlier, later] = [performance.now() - 60_000, performance.now()];
     const claim = { lastDelivered: null, lastDeliveredAt: null };
     const outcomes = [
