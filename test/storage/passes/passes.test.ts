@@ -273,12 +273,17 @@ describe('a recent or full pass', () => {
   it('does not claim runs that a backfill skipped with the earlier filters when both are finished', async () => {
     const { lease: earlier } = await take({ start: START });
     await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
-    const backfill = await next('backfill');
     expect(earlier.epoch).toBe(1);
     const { lease } = await bench.takeFeed({ name: current.name, start: START, ...WIDER });
+    // All of this may happen within a millisecond, so the order is made clear: backfill, wider filters, full pass.
     await bench.rows(
-      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+      sql`UPDATE ${tables.passes} SET begun_at = begun_at - interval '2 seconds' WHERE feed = ${current.name}`,
     );
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(),
+        filters_widened_at = filters_widened_at - interval '1 second' WHERE name = ${current.name}`,
+    );
+    const backfill = await next('backfill');
     const full = await begin(lease, 'full');
     if (full === null) throw new Error('no pass was begun');
     await finishPass(bench, lease, full);
