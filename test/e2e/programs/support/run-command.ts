@@ -23,14 +23,16 @@ export interface CommandRun {
 }
 
 /**
- * Runs a test program with its settings from the environment (SEED is 1 by default) and the command line. Sets the exit
- * code: 0 if `run` returned true, 64 for wrong settings, else 1.
+ * Runs a test program with its settings from the environment (SEED is 1 by default) and the command line. Exits
+ * with 0 if `run` returned true, 64 for wrong settings, else 1.
  */
 export async function runCommand(options: CommandOptions, run: (given: CommandRun) => Promise<boolean>): Promise<void> {
-  process.exitCode = await exitCodeOf(options, run).catch((error) => {
+  const exitCode = await exitCodeOf(options, run).catch((error) => {
     console.error(error);
     return 1;
   });
+  // Without it, Node 20 has waited forever for a socket that was gone.
+  process.exit(exitCode);
 }
 
 async function exitCodeOf(
