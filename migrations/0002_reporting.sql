@@ -21,9 +21,9 @@ CREATE STATISTICS :"schema".runs_weeks ON (date_trunc('week', completed_at)) FRO
 CREATE STATISTICS :"schema".runs_months ON (date_trunc('month', completed_at)) FROM :"schema".runs;
 
 CREATE TABLE :"schema".deleted_runs (
-    scan_id    text PRIMARY KEY,
+    scan_id    text COLLATE "C" PRIMARY KEY,
     revision   integer,
-    reason     text NOT NULL CHECK (reason IN ('erased', 'expired')),
+    reason     text COLLATE "C" NOT NULL CHECK (reason IN ('erased', 'expired')),
     deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     change_seq bigint NOT NULL,
     CHECK ((reason = 'erased') = (revision IS NULL))
@@ -38,13 +38,13 @@ COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the deletion, 
 
 CREATE TABLE :"schema".report_views (
     id                 integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name               text NOT NULL UNIQUE,
-    document_type_slug text NOT NULL,
+    name               text COLLATE "C" NOT NULL UNIQUE,
+    document_type_slug text COLLATE "C" NOT NULL,
     arrays             jsonb NOT NULL,
     history_of         integer REFERENCES :"schema".report_views (id),
     stores_rows        boolean NOT NULL DEFAULT false,
     stored_up_to       bigint,
-    built_as           text,
+    built_as           text COLLATE "C",
     built_at           timestamptz,
     decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -63,9 +63,9 @@ COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type o
 CREATE TABLE :"schema".report_columns (
     view_id    integer NOT NULL REFERENCES :"schema".report_views (id),
     position   integer NOT NULL,
-    name       text NOT NULL,
-    path       text[] NOT NULL,
-    type       text NOT NULL CHECK (type IN ('number', 'boolean', 'date', 'timestamp', 'text', 'json')),
+    name       text COLLATE "C" NOT NULL,
+    path       text[] COLLATE "C" NOT NULL,
+    type       text COLLATE "C" NOT NULL CHECK (type IN ('number', 'boolean', 'date', 'timestamp', 'text', 'json')),
     decided_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (view_id, position),
     UNIQUE (view_id, name)
@@ -312,7 +312,7 @@ COMMENT ON COLUMN :"reporting".changes.changed_at IS 'When it changed, clock of 
 
 CREATE TABLE :"schema".report_settings (
     only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    time_zone text NOT NULL
+    time_zone text COLLATE "C" NOT NULL
 );
 COMMENT ON TABLE :"schema".report_settings IS 'A single row: settings that the views for reports read';
 COMMENT ON COLUMN :"schema".report_settings.only_row IS 'Keeps the table at one row';

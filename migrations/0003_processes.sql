@@ -3,7 +3,7 @@
 -- works-from: 2
 
 CREATE TABLE :"schema".processes (
-    holder     text PRIMARY KEY,
+    holder     text COLLATE "C" PRIMARY KEY,
     feeds      integer NOT NULL,
     expires_at timestamptz NOT NULL
 );

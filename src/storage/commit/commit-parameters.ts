@@ -11,7 +11,7 @@ import { identityOf } from './quarantine.js';
 /**
  * `received`: one row per entry, with the columns of `runs`. Each column is one array. Values are sent as they were received:
  * `data` and `extra` as JSON, a number as its digits. Texts of any length are sent as JSON too, since only PostgreSQL can
- * unescape them without another copy in memory.
+ * unescape them without another copy in memory. The collations are those of the columns: rows are locked in the order of scan ids.
  */
 export function received(batch: EntryBatch): RawBuilder<unknown> {
   const texts = (read: (entry: AcceptedEntry) => ArrayElement) => textArray(batch, read);
@@ -21,19 +21,20 @@ export function received(batch: EntryBatch): RawBuilder<unknown> {
   const types = batch.map(documentTypeOf);
   return sql`
 received AS (
-  SELECT position, scan_id, revision, status, environment, document_type_slug, document_type_name,
+  SELECT position, scan_id COLLATE "C" AS scan_id, revision, status COLLATE "C" AS status,
+    environment COLLATE "C" AS environment, document_type_slug COLLATE "C" AS document_type_slug, document_type_name,
     file_name #>> '{}' AS file_name,
     partner_name,
     COALESCE(partner_test_mode, false) AS partner_test_mode,
     ocr_confidence::double precision AS ocr_confidence,
-    data, failure_reason,
+    data, failure_reason COLLATE "C" AS failure_reason,
     error #>> '{}' AS error,
     submitted_at::timestamptz AS submitted_at,
     completed_at::timestamptz AS completed_at,
     delivered_at::timestamptz AS delivered_at,
     markdown #>> '{}' AS markdown,
     partner_test_mode IS NOT NULL AS states_test_mode,
-    markdown_absent, pending, repaired, is_answer, extra
+    markdown_absent, pending COLLATE "C" AS pending, repaired, is_answer, extra
   FROM unnest(
     ${fields('scanId')}::text[],
     ${integerArray(batch, ({ run }) => run.revision)}::integer[],

@@ -54,7 +54,7 @@ export async function findFields(
     CASE WHEN jsonb_typeof(holder.value) = 'object' AND cardinality(holder.path) < ${depth} THEN holder.value END)`;
   const { rows } = await sql<SeenField>`
     WITH RECURSIVE holder AS ( -- documents and their nested objects and arrays: about a tenth of their values
-      SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] AS path, data AS value
+      SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
       FROM ${tables.runs}
       WHERE change_seq > ${after}::bigint AND change_seq <= ${last}::bigint
         AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL

@@ -31,14 +31,24 @@ export async function listStoredIndexes({ db, tables }: StoreConnection): Promis
   return rows;
 }
 
-/** Creates an index without blocking the daemon. Not in a transaction. Only a lost connection leaves an invalid index. */
+/**
+ * Creates an index without blocking the daemon. Not in a transaction. Only a lost connection leaves an invalid index. Texts for
+ * people have the collation of the database; `text_pattern_ops` keeps a new version of the host's languages from changing the
+ * order of their index.
+ */
 export async function createStoredIndex(
   connection: StoreConnection,
   { id, name }: Pick<ReportView, 'id' | 'name'>,
   columns: readonly string[],
 ): Promise<void> {
-  const keys = sql.join(columns.map((column) => sql.id(column)));
-  const create = sql`CREATE INDEX CONCURRENTLY ON ${sql.raw(storedTable(connection.tables, id))} (${keys})`;
+  const stored = sql.raw(storedTable(connection.tables, id));
+  const { rows } = await sql<{ name: string }>`SELECT attname AS name FROM pg_attribute
+    WHERE attrelid = ${storedTable(connection.tables, id)}::regclass AND attcollation = '"default"'::regcollation`.execute(
+    connection.db,
+  );
+  const isForPeople = (column: string) => rows.some(({ name: each }) => each === column);
+  const keys = columns.map((column) => sql`${sql.id(column)} ${isForPeople(column) ? sql`text_pattern_ops` : sql``}`);
+  const create = sql`CREATE INDEX CONCURRENTLY ON ${stored} (${sql.join(keys)})`;
   try {
     await explainTooLong(create.execute(connection.db), name);
   } catch (error) {

@@ -118,7 +118,7 @@ function restColumns(
   return [
     {
       name: UNFIT,
-      expression: unfit,
+      expression: `${unfit} COLLATE "C"`,
       comment: 'Columns that are null although the document has a value of another type; null: none',
     },
     {

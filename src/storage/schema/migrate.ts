@@ -13,7 +13,7 @@ const MIGRATION_LOCK = 7_262_173_001;
 const LEDGER = `
   CREATE TABLE IF NOT EXISTS :"schema".migrations (
     version    integer PRIMARY KEY,
-    name       text NOT NULL,
+    name       text COLLATE "C" NOT NULL,
     works_from integer NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
   );

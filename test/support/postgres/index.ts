@@ -21,14 +21,17 @@ export interface Preparation {
 // Neither the server's usual zone nor a whole number of hours: code that ignores the zone gets another day.
 const timeZone = 'Asia/Kathmandu';
 
-/** Creates a database, empty or as the preparation left it. */
-export async function createTestDatabase(preparation?: Preparation): Promise<TestDatabase> {
+/** The locale of the databases, as in CREATE DATABASE; empty: that of the server. */
+const LOCALE = process.env.TEST_DATABASE_LOCALE ?? '';
+
+/** Creates a database, empty or as the preparation left it. Only an empty one may have another locale than the others. */
+export async function createTestDatabase(preparation?: Preparation, locale = LOCALE): Promise<TestDatabase> {
   const { url: serverUrl, prefix } = testServer();
   const name = prefix + randomBytes(5).toString('hex');
   await withConnection(serverUrl, async (client) => {
     const template =
       preparation === undefined ? 'template0' : await prepareTemplate(client, serverUrl, prefix, preparation);
-    await createDatabase(client, name, template);
+    await createDatabase(client, name, template, locale);
   });
   const drop = () => withConnection(serverUrl, (client) => dropDatabase(client, name));
   return { url: urlOfDatabase(serverUrl, name), name, drop };
@@ -69,10 +72,10 @@ function testServer() {
   return server;
 }
 
-async function createDatabase(client: pg.Client, name: string, template: string): Promise<void> {
+async function createDatabase(client: pg.Client, name: string, template: string, locale = LOCALE): Promise<void> {
   const quoted = pg.escapeIdentifier(name);
   // Some servers make databases of another encoding unless asked.
-  await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)} ENCODING 'UTF8'`);
+  await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)} ENCODING 'UTF8' ${locale}`);
   await client.query(`ALTER DATABASE ${quoted} SET timezone = '${timeZone}'`);
 }
 
