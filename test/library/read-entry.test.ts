@@ -61,6 +61,11 @@ describe('an entry', () => {
     ],
     ['data that is a list', { data: [1] }, { data: null, extra: { data: [1] } }],
     ['a time that is none', { completedAt: 'gestern' }, { completedAt: null, extra: { completedAt: 'gestern' } }],
+    [
+      'a time that was never set',
+      { deliveredAt: '0001-01-01T00:00:00Z' },
+      { deliveredAt: null, extra: { deliveredAt: '0001-01-01T00:00:00Z' } },
+    ],
   ])('is accepted with %s, as by the daemon', (_, over, expected) => {
     const given = entryFields(over);
     expect(checkEntry(given).usable).toBe(true);

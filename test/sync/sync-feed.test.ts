@@ -362,7 +362,7 @@ describe('freshness', () => {
     const { service, store, clock, follow } = bench();
     const begun = clock.now();
     const anHourAgo = (n: number) => new Date(begun - 3_600_000 + n).toISOString();
-    service.feed.push(...runs(10, (n) => ({ deliveredAt: n === 9 ? '2099-01-01T00:00:00Z' : anHourAgo(n) })));
+    service.feed.push(...runs(10, (n) => ({ deliveredAt: n === 9 ? '2070-01-01T00:00:00Z' : anHourAgo(n) })));
     service.readPage = readOnce(service);
     await follow(1_000);
     const feed = store.feeds.get('default');

@@ -4,7 +4,7 @@ import { hasUnknownFields, type InterfaceField, MAX_REVISION } from '../../core/
 import type { FeedRun, Replacements } from '../ports/index.js';
 import { type ExceededLimit, exceededLimit, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
-import { readTimestamp, type Timestamp } from './timestamps.js';
+import { readRunTime, type Timestamp } from './timestamps.js';
 
 /** The fields of an entry as they are stored, or the reason why it cannot be stored (promise 5). */
 export type EntryCheck =
@@ -117,7 +117,7 @@ function checkOptional(
   for (const name of TIMESTAMPS) {
     const given = entry[name];
     if (isAbsent(given)) continue;
-    const time = typeof given === 'string' ? readTimestamp(given) : null;
+    const time = typeof given === 'string' ? readRunTime(given) : null;
     if (name === 'deliveredAt') delivered = time;
     if (time === null) replaced[name] = null;
     else if (time.text !== given) {

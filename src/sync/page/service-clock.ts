@@ -36,3 +36,11 @@ export function isPlausible(time: Date, { wallClock, serviceDate }: AnswerTimes)
   const now = isServiceClockOff(serviceDate, wallClock) ? serviceDate.getTime() + LOST_FRACTION_MS : wallClock;
   return time.getTime() <= now + TOLERANCE_MS;
 }
+
+/** How far ahead of this process's clock a delivery time must be to be certainly wrong, milliseconds. */
+const CERTAINLY_WRONG_MS = 24 * 3_600_000;
+
+/** Returns whether an entry was delivered after a time. A delivery time that is certainly wrong does not show it. Pure. */
+export function isDeliveredAfter(time: Date, deliveredAt: Date | null, wallClock: number): boolean {
+  return deliveredAt !== null && deliveredAt > time && deliveredAt.getTime() <= wallClock + CERTAINLY_WRONG_MS;
+}

@@ -2,8 +2,10 @@ import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import { type Breaker, createBreaker } from '../commit/breaker.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
+import type { CheckedEntry } from '../page/check-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
+import { isDeliveredAfter } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import { prefetchPages } from '../prefetch/prefetch-pages.js';
@@ -153,7 +155,7 @@ function storePassPage(
   const { id, begunAt, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
   return storePage(
-    findsSkipped ? withoutLaterEntries(page, until) : page,
+    findsSkipped ? withoutLaterEntries(page, until, context.clock.now()) : page,
     {
       ...context,
       reading: pass.kind,
@@ -181,9 +183,9 @@ function storePassPage(
   );
 }
 
-function withoutLaterEntries(page: CompletedPage, until: Date): CompletedPage {
-  const isDue = (deliveredAt: Date | null) => deliveredAt === null || deliveredAt <= until;
-  return { ...page, completed: page.completed.filter(({ accepted: { run } }) => isDue(run.deliveredAt)) };
+function withoutLaterEntries(page: CompletedPage, until: Date, wallClock: number): CompletedPage {
+  const isDue = ({ accepted: { run } }: CheckedEntry) => !isDeliveredAfter(until, run.deliveredAt, wallClock);
+  return { ...page, completed: page.completed.filter(isDue) };
 }
 
 function deliveredUpTo({ provenUpTo }: CompletedPage, until: Date): Date | null {

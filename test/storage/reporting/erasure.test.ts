@@ -183,7 +183,7 @@ describe('the retention', () => {
   });
 
   it('deletes runs when their times are in the future', async () => {
-    const never = '9999-12-31T00:00:00Z';
+    const never = '2070-12-31T00:00:00Z';
     await feed.commit([
       entry('completed', { deliveredAt: daysAgo(11), completedAt: never }),
       entry('delivered', { deliveredAt: never, completedAt: daysAgo(11) }),
@@ -220,6 +220,26 @@ describe('the retention', () => {
     expect(counts).toMatchObject({ inserted: 2, stale: 1 });
     expect(await stored()).toEqual(['new#1', 'undated#1']);
   });
+
+  it.each(['0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z', '9999-12-31T23:59:59Z'])(
+    'counts from the time of storing when the service sends %s for no time',
+    async (none) => {
+      const keptFeed = await keeping(10);
+      const undated = entry('undated', { submittedAt: none, completedAt: none, deliveredAt: none });
+      expect(await keptFeed.counts([undated])).toMatchObject({ inserted: 1, stale: 0 });
+      expect(await bench.rows(sql`SELECT completed_at, delivered_at, extra FROM ${tables.runs}`)).toEqual([
+        {
+          completed_at: null,
+          delivered_at: null,
+          extra: { submittedAt: none, completedAt: none, deliveredAt: none },
+        },
+      ]);
+      expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
+      await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
+      expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(1);
+      expect(await keptFeed.counts([undated])).toMatchObject({ inserted: 0, stale: 1 });
+    },
+  );
 
   it.each([1, 2])(
     'leaves an expired run pending when its revision %d is loaded before the deletion',

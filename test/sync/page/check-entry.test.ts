@@ -64,6 +64,34 @@ describe('a bad optional value is replaced, the entry stays', () => {
     expect(checked).toMatchObject({ usable: true, replaced: { [field]: expected }, normalized: [] });
   });
 
+  it.each([
+    '0001-01-01T00:00:00Z',
+    '0001-01-01T00:00:00+02:00',
+    '1601-01-01T00:00:00Z',
+    '1753-01-01T00:00:00Z',
+    '1899-12-30T00:00:00',
+    '1970-01-01T00:00:00Z',
+    '1970-01-01T01:00:00+01:00',
+    '1980-01-01T00:00:00Z',
+    '2000-01-01T00:00:00.000Z',
+    '2001-01-01T14:00:00Z',
+    '2079-06-06T23:59:00Z',
+    '2099-12-31T23:59:59Z',
+    '9999-12-31T23:59:59.9999999Z',
+    '9999-12-31T00:00:00+01:00',
+  ])('a time that means none is treated as missing: %s', (time) => {
+    const checked = check({ submittedAt: time, completedAt: time, deliveredAt: time });
+    expect(checked).toMatchObject({
+      run: { deliveredAt: null },
+      replaced: { submittedAt: null, completedAt: null, deliveredAt: null },
+      normalized: [],
+    });
+  });
+
+  it.each(['2002-01-01T00:00:00Z', '2078-12-31T23:59:59.999Z'])('a time in the range is kept: %s', (time) => {
+    expect(check({ deliveredAt: time })).toMatchObject({ run: { deliveredAt: new Date(time) }, replaced: {} });
+  });
+
   it('accepts missing and null optional fields', () => {
     const over = Object.fromEntries(
       ['partnerName', 'ocrConfidence', 'data', 'submittedAt', 'resultTruncated'].map((name) => [name, null]),

@@ -4,7 +4,7 @@ import { provenDelivery } from '../../../src/sync/page/proven-delivery.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
-const FUTURE = '2099-01-01T00:00:00.000Z';
+const FUTURE = '2070-01-01T00:00:00.000Z';
 const NOW = new Date('2026-01-01T12:00:00.000Z');
 const at = (hour: number) => `2026-01-01T${hour}:00:00.000Z`;
 

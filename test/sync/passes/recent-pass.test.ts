@@ -57,6 +57,25 @@ it('counts runs that the cursor skipped, not values that a stored revision lacke
   expect(found).toEqual([{ first: 1, later: 1 }]);
 });
 
+it('finds a skipped run when its delivery time is far in the future, and leaves later deliveries to the feed', async () => {
+  const found: unknown[] = [];
+  const { service, store, clock, entry, follow } = bench({ reconciled: (counts) => found.push(counts) });
+  service.feed.push(entry({ scanId: 's1' }), entry({ scanId: 's2' }), entry({ scanId: 's3' }));
+  await follow(50_000);
+  // Behind the cursor, which is their number.
+  const inAnHour = new Date(clock.now() + HOUR_MS).toISOString();
+  service.feed.splice(
+    0,
+    2,
+    entry({ scanId: 'dated wrong', deliveredAt: '2038-01-19T03:14:07Z' }),
+    entry({ scanId: 'later', deliveredAt: inAnHour }),
+  );
+  await follow(120_000);
+  expect(store.rows.has('dated wrong')).toBe(true);
+  expect(store.rows.has('later')).toBe(false);
+  expect(found).toEqual([{ first: 1, later: 0 }]);
+});
+
 it('requests a truncated run without markdown only once', async () => {
   const { service, store, entry, follow } = bench();
   service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
