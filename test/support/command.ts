@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { CommandProcess } from '../../src/cli/context/command-process.js';
 import { explain } from '../../src/cli/context/exit.js';
+import { escapeControls } from '../../src/cli/terminal/format.js';
 import { systemClock } from '../../src/core/clock.js';
 import { captureLeaks } from './canaries/capture-leaks.js';
 
@@ -55,21 +56,24 @@ async function execute(
   { env, answer, columns, reader }: CommandSetting,
 ): Promise<CommandRun> {
   let [out, err] = ['', ''];
+  const print = (text: string) => {
+    out += text;
+  };
   const say = (text: string) => {
     err += text;
   };
   const program = new Command('scanfeed').exitOverride().configureOutput({
-    writeOut: (text) => {
-      out += text;
-    },
+    writeOut: print,
     writeErr: say,
   });
   register(program, {
     env: { ...env },
     clock: hastyClock,
     write: (data) => {
-      out += typeof data === 'string' ? data : Buffer.from(data).toString('latin1');
+      if (columns !== undefined) print(escapeControls(data));
+      else print(typeof data === 'string' ? data : Buffer.from(data).toString('latin1'));
     },
+    writeControls: print,
     written: async () => reader?.(out) ?? true,
     note: say,
     columns: columns ?? null,

@@ -53,7 +53,8 @@ async function checkInstallation(
   const others = await Promise.all([checkService(settings, io.clock), checkDatabase(settings, io.clock)]);
   const findings = [...ofSettings, ...others.flat()];
   const failures = findings.filter(({ outcome }) => outcome === 'failing').length;
-  io.write(json ? `${JSON.stringify({ ok: failures === 0, findings })}\n` : describeFindings(findings, io));
+  if (json) io.write(`${JSON.stringify({ ok: failures === 0, findings })}\n`);
+  else io.writeControls(describeFindings(findings, io));
   if (failures > 0) throw new CommandFailure(counted(failures, 'check fails', 'checks fail'));
 }
 

@@ -140,7 +140,7 @@ async function watchStatus(
       return { text: '', failures: `scanfeed: ${message}\n` };
     });
     isFirst = false;
-    if (draws) io.write(drawn(text + failures));
+    if (draws) io.writeControls(drawn(text + failures));
     else {
       if (text !== '') io.write(json ? text : `${text}\n`);
       if (failures !== '') io.note(failures);

@@ -2,6 +2,7 @@ import { createInterface, type ReadLineOptions } from 'node:readline/promises';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import { systemClock } from '../../core/clock.js';
+import { escapeControls } from '../terminal/format.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 /** The parts of the process that commands use. */
@@ -9,8 +10,10 @@ export interface CommandProcess {
   /** Environment variables; undefined for those of the process. */
   readonly env: NodeJS.ProcessEnv | undefined;
   readonly clock: Clock;
-  /** Writes results to stdout. */
+  /** Writes results to stdout. At a terminal control characters are escaped, because documents and file names may contain them. */
   write(data: string | Uint8Array): void;
+  /** Writes text that controls the terminal on stdout; everything in it that comes from elsewhere is printable. */
+  writeControls(text: string): void;
   /** Waits until the results are written. Resolves to false if they cannot be, because the program that reads them has ended. */
   written?(): Promise<boolean>;
   /** Writes messages to stderr. */
@@ -33,7 +36,8 @@ export interface CommandProcess {
 export const thisProcess: CommandProcess = {
   env: undefined,
   clock: systemClock,
-  write: (data) => void process.stdout.write(data),
+  write: (data) => void process.stdout.write(process.stdout.isTTY ? escapeControls(data) : data),
+  writeControls: (text) => void process.stdout.write(text),
   written: () => new Promise((resolve) => process.stdout.write('', (error) => resolve(!error))),
   note: (text) => void process.stderr.write(text),
   get columns() {

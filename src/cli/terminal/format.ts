@@ -18,6 +18,20 @@ export function counted(number: number, one: string, many: string): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
+/** Control, format and separator characters and lone surrogates, except tabs and ends of lines. */
+const CONTROLS = /(?![\t\n]|\r\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** Escapes control characters as JSON does, so that a terminal shows them and does not obey them. Keeps tabs and ends of lines. */
+export function escapeControls(data: string | Uint8Array): string {
+  const text = typeof data === 'string' ? data : Buffer.from(data).toString();
+  return text.replace(CONTROLS, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
 /** Makes text of the service safe for a terminal by replacing control characters. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\ufffd');

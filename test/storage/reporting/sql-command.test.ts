@@ -29,11 +29,11 @@ const run = (
   query: string,
   option: readonly string[] = [],
   role = READER,
-  { url = given.url, reader }: { readonly url?: string; readonly reader?: NonNullable<CommandSetting['reader']> } = {},
+  { url = given.url, ...setting }: { readonly url?: string } & Pick<CommandSetting, 'reader' | 'columns'> = {},
 ) =>
   runCommand(sqlCommand, ['sql', ...option, query], {
     env: { DATABASE_URL: url, SCANFEED_READER_ROLE: role },
-    ...(reader && { reader }),
+    ...setting,
   });
 
 describe('sql', () => {
@@ -50,6 +50,20 @@ describe('sql', () => {
     expect([out.split('\n').length, err]).toEqual([1_002, 'the first 1000 rows; --csv and --json print all\n']);
     const all = JSON.parse((await run('SELECT generate_series(1, 2345) AS n', ['--json'])).out);
     expect([all.length, all.at(-1)]).toEqual([2_345, { n: 2_345 }]);
+  });
+
+  it('escapes control characters at a terminal and keeps them elsewhere', async () => {
+    const query = "SELECT E'\\x1b]0;title\\x07\\u009b2J\\u202e\\r\\t\\U000e0001' AS text";
+    const raw = '\u001b]0;title\u0007\u009b2J\u202e\r\t\u{e0001}';
+    const terminal = { columns: 80 };
+    expect((await run(query, ['--csv'])).out).toBe(`text\r\n"${raw}"\r\n`);
+    expect((await run(query, ['--csv'], READER, terminal)).out).toBe(
+      'text\r\n"\\u001b]0;title\\u0007\\u009b2J\\u202e\\u000d\t\\udb40\\udc01"\r\n',
+    );
+    const json = (await run(query, ['--json'], READER, terminal)).out;
+    expect(json).toMatch(/^[\x20-\x7e\n]*$/);
+    expect(JSON.parse(json)).toEqual([{ text: raw }]);
+    expect((await run(query, ['--json'])).out).toContain('\u009b2J\u202e');
   });
 
   it('prints JSON with every digit when --json is given', async () => {
