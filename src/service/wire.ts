@@ -10,10 +10,10 @@ export type RunStatus = 'processing' | 'completed' | 'failed';
 export interface Submission {
   /** Identifies the run in all further queries. */
   readonly scanId: string;
-  /** `processing` for a new run; the current status for an idempotent repeat. */
-  readonly status: RunStatus;
-  /** URL of the run, for people. The client builds its own URLs and never follows this one. */
-  readonly statusUrl: string;
+  /** `processing` for a new run; the current status for an idempotent repeat; null if a repeat does not state it. */
+  readonly status: RunStatus | null;
+  /** URL of the run, for people; null: none was sent. The client builds its own URLs and never follows this one. */
+  readonly statusUrl: string | null;
 }
 
 /** A response that is JSON. */
@@ -28,16 +28,19 @@ export function jsonObject({ status, value }: JsonAnswer, place: string): JsonOb
   return value;
 }
 
-/** Returns the response to a submission. @throws WrongShapeError with fields, never values */
+/**
+ * Returns the response to a submission. Only the scan id is required: without the rest the run exists all the same.
+ * @throws WrongShapeError with fields, never values
+ */
 export function readSubmission(answer: JsonAnswer): Submission {
   const { scanId, status, statusUrl } = jsonObject(answer, 'the response');
-  if (isText(scanId) && scanId !== '' && isRunStatus(status) && isText(statusUrl)) return { scanId, status, statusUrl };
-  const fields = [
-    ...(isText(scanId) && scanId !== '' ? [] : ['scanId']),
-    ...(isRunStatus(status) ? [] : ['status']),
-    ...(isText(statusUrl) ? [] : ['statusUrl']),
-  ];
-  throw new WrongShapeError(answer.status, 'the response', fields);
+  if (!isText(scanId) || scanId === '') throw new WrongShapeError(answer.status, 'the response', ['scanId']);
+  const stated = isRunStatus(status) ? status : null;
+  return {
+    scanId,
+    status: answer.status === 202 ? (stated ?? 'processing') : stated,
+    statusUrl: isText(statusUrl) ? statusUrl : null,
+  };
 }
 
 /** Returns the message of an error body (interface 2.5), which is German; null if the body does not match the interface. */

@@ -7,7 +7,7 @@ import { entryOption, readFeedSettings } from '../context/feed-settings.js';
 import { numberOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
 import { withClient } from '../context/with-service.js';
-import { awaitRuns } from '../submit/await-runs.js';
+import { awaitRuns, isOpen } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
 import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
 import { counted, printable } from '../terminal/format.js';
@@ -154,9 +154,10 @@ function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): s
   const id = printable(scanId ?? '');
   if (outcome === 'submitted') return `submitted as ${id}`;
   if (outcome === 'failed') return `not submitted: ${printable(problem?.message ?? '')}`;
+  if (outcome === 'unknown') return `may or may not have been submitted: ${printable(problem?.message ?? '')}`;
   if (outcome === 'interrupted') return 'interrupted in transit: may or may not have been submitted';
   const again = status === 'failed' ? '; --new submits it again' : '';
-  return `submitted before as ${id}: ${status}${again}`;
+  return `submitted before as ${id}${status === null ? '' : `: ${status}`}${again}`;
 }
 
 /** One line about a file whose run has ended. */
@@ -174,11 +175,12 @@ function summarize(files: readonly SubmittedFile[], waited: boolean): string {
     [count(({ outcome }) => outcome === 'submitted'), 'submitted'],
     [count(({ outcome }) => outcome === 'repeated'), 'submitted before'],
     [count(({ outcome }) => outcome === 'failed'), 'not submitted'],
+    [count(({ outcome }) => outcome === 'unknown'), 'possibly submitted'],
     [count(({ outcome }) => outcome === 'interrupted'), 'interrupted in transit'],
     [count(({ outcome }) => outcome === 'not_sent'), 'not sent'],
     [waited ? count(({ status }) => status === 'completed') : 0, 'completed'],
     [count(({ status }) => status === 'failed'), 'failed'],
-    [waited ? count(({ status }) => status === 'processing') : 0, 'still processing'],
+    [waited ? count(isOpen) : 0, 'still processing'],
   ];
   const nonzero = parts.filter(([number]) => number > 0).map(([number, text]) => `${number} ${text}`);
   return `${countFiles(files)}: ${nonzero.join(', ')}`;

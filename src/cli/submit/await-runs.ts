@@ -1,10 +1,9 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
 import type { ServiceClient } from '../../service/client.js';
-import { WrongShapeError } from '../../service/errors/body-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { isRunStatus } from '../../service/wire.js';
 import { formatSeconds } from '../terminal/format.js';
+import { type RunState, readState } from './read-state.js';
 import { problemOf, type SubmittedFile } from './submit-files.js';
 
 /** Pauses between rounds, milliseconds: doubled from the first up to the longest. */
@@ -34,7 +33,7 @@ export interface AwaitOptions {
 }
 
 /** The change that a request found. */
-type Update = Pick<SubmittedFile, 'status' | 'failureReason' | 'error'> | Pick<SubmittedFile, 'problem'>;
+type Update = RunState | Pick<SubmittedFile, 'problem'>;
 
 /**
  * Requests the runs that are still processing in rounds, with growing pauses, until none is left. If the signal aborts, the
@@ -64,8 +63,8 @@ export async function awaitRuns(
   }
 }
 
-function isOpen({ scanId, status, problem }: SubmittedFile): boolean {
-  return scanId !== null && status === 'processing' && problem === null;
+export function isOpen({ scanId, status, problem }: SubmittedFile): boolean {
+  return scanId !== null && (status === 'processing' || status === null) && problem === null;
 }
 
 /** Reports an outage once, unless the service asks for a pause: each of those is reported. */
@@ -120,17 +119,4 @@ function longestOf(failures: readonly (ServiceError | null)[]): ServiceError | n
       failure !== null && (failure.retryAfterMs ?? 0) >= (longest?.retryAfterMs ?? 0) ? failure : longest,
     null,
   );
-}
-
-/** Returns the state of a run, whose data is not checked; null while it is processing. */
-async function readState(client: AwaitOptions['client'], scanId: string, signal: AbortSignal): Promise<Update | null> {
-  const { run } = await client.readRun(scanId, { markdown: false }, signal);
-  const { status, failureReason, error } = run;
-  if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
-  if (status === 'processing') return null;
-  return { status, failureReason: textOrNull(failureReason), error: textOrNull(error) };
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
 }

@@ -2,13 +2,16 @@ import { createHash } from 'node:crypto';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
+import { CutBodyError, NotJsonError, WrongShapeError } from '../../service/errors/body-errors.js';
+import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { ConflictError } from '../../service/errors/status-errors.js';
+import { ConflictError, HttpStatusError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
+import { readState } from './read-state.js';
 
 /** The result for one file. */
 export interface SubmittedFile {
@@ -16,9 +19,10 @@ export interface SubmittedFile {
   readonly file: string;
   /**
    * `submitted`: a new run was created. `repeated`: a run existed, from an earlier command or for the same content in this one.
-   * `failed`: refused or not answered. `interrupted`: the request was in transit and may have arrived. `not_sent`.
+   * `failed`: refused or not answered. `unknown`: the request may have been accepted, but its response is lost or unusable.
+   * `interrupted`: the request was in transit and may have arrived. `not_sent`.
    */
-  readonly outcome: 'submitted' | 'repeated' | 'failed' | 'interrupted' | 'not_sent';
+  readonly outcome: 'submitted' | 'repeated' | 'failed' | 'unknown' | 'interrupted' | 'not_sent';
   readonly idempotencyKey: string;
   readonly scanId: string | null;
   readonly status: Submission['status'] | null;
@@ -41,7 +45,7 @@ export interface Problem {
 }
 
 export interface SubmitOptions {
-  readonly client: Pick<ServiceClient, 'submit'>;
+  readonly client: Pick<ServiceClient, 'submit' | 'readRun'>;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   /** Whether to submit a file again if its run has failed. */
@@ -61,6 +65,9 @@ export interface SubmitOptions {
 /** Kinds of failures that would affect every file; a 404 is about the document type (interface 7). */
 const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
 
+/** Statuses that concern one file: its content, its size, its type, or its key. */
+const ABOUT_ONE_FILE = new Set(['http_400', 'http_409', 'http_413', 'http_415']);
+
 /** Maximum number of failed runs of one file. */
 const MAX_FAILED_RUNS = 100;
 
@@ -77,10 +84,14 @@ export async function submitFiles(
   const send = createSender(options);
   const byContent = new Map<string, Promise<SubmittedFile>>();
   let ended = false;
+  let previous: string | undefined;
   const submit = async (file: PdfFile): Promise<SubmittedFile> => {
     if (ended) return notSent(file.path, idempotencyKey(file, options));
     const submitted = await submitFile(file, options, send);
-    if (submitted.problem !== null && COMMON_FAILURES.has(submitted.problem.kind)) ended = true;
+    const kind = submitted.problem?.kind;
+    if (kind !== undefined && (COMMON_FAILURES.has(kind) || (kind === previous && mayBeCommon(kind, options))))
+      ended = true;
+    previous = kind;
     return submitted;
   };
   return Promise.all(
@@ -93,6 +104,14 @@ export async function submitFiles(
       return submitted;
     }),
   );
+}
+
+/**
+ * Returns whether a refusal may be about the document type. The interface does not show the status for a missing schema
+ * (interface 7), so two files in a row that get the same status are taken for it. With `--new`, a 409 remains only after two keys.
+ */
+function mayBeCommon(kind: string, { resubmitFailed }: SubmitOptions): boolean {
+  return /^http_4/.test(kind) && (!ABOUT_ONE_FILE.has(kind) || (kind === 'http_409' && resubmitFailed));
 }
 
 function repeatOf(submitted: SubmittedFile, { path }: PdfFile): SubmittedFile {
@@ -129,52 +148,80 @@ function createSender({ perSecond, clock, signal, onPause }: SubmitOptions): Sen
 async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Promise<SubmittedFile> {
   const { resubmitFailed, signal } = options;
   let key = idempotencyKey(file, options);
-  let tries = 0;
+  let attempts: Attempts = { sent: 0, mayBeAccepted: false };
+  let conflicts = 0;
   const result = (more: Partial<SubmittedFile>) => ({ ...notSent(file.path, key), ...more });
   if (signal.aborted) return result({});
   try {
     for (let runs = 1; runs <= MAX_FAILED_RUNS; runs += 1) {
-      tries = 0;
-      const answer = await sendFile(file, key, options, send, () => {
-        tries += 1;
-      }).catch((error) => {
+      attempts = { sent: 0, mayBeAccepted: false };
+      const answer = await sendFile(file, key, options, send, attempts).catch((error) => {
+        if (!(error instanceof ConflictError)) throw error;
+        conflicts += 1;
         // After a lost answer the conflict may be with our own request, whose run must not be created twice.
-        if (resubmitFailed && error instanceof ConflictError && tries === 1) return 'conflict' as const;
-        throw error;
+        if (!resubmitFailed || attempts.sent > 1 || conflicts > 1) throw error;
+        return 'conflict' as const;
       });
-      if (answer !== 'conflict' && !(resubmitFailed && isFailedRepeat(answer))) {
+      if (answer !== 'conflict' && !(resubmitFailed && (await isFailedRepeat(answer, options)))) {
         const { scanId, status, statusUrl, created } = answer;
         return result({ outcome: created ? 'submitted' : 'repeated', scanId, status, statusUrl });
       }
+      if (answer !== 'conflict') conflicts = 0;
       key = nextIdempotencyKey(key);
     }
     throw new CommandFailure(`${MAX_FAILED_RUNS} consecutive runs of this file have failed`);
   } catch (error) {
-    if (signal.aborted) return result({ outcome: tries > 0 ? 'interrupted' : 'not_sent' });
-    const advice = error instanceof ConflictError ? adviceOnConflict(tries) : undefined;
-    return result({ outcome: 'failed', problem: problemOf(error, advice) });
+    if (signal.aborted) return result({ outcome: attempts.sent > 0 ? 'interrupted' : 'not_sent' });
+    const outcome = attempts.mayBeAccepted ? 'unknown' : 'failed';
+    return result({ outcome, problem: problemOf(error, adviceOn(error, attempts, conflicts)) });
   }
 }
 
-function isFailedRepeat({ created, status }: SubmitResult): boolean {
-  return !created && status === 'failed';
+/** A repeat that does not state its status is asked for it. */
+async function isFailedRepeat(answer: SubmitResult, { client, signal }: SubmitOptions): Promise<boolean> {
+  if (answer.created) return false;
+  if (answer.status !== null) return answer.status === 'failed';
+  return (await readState(client, answer.scanId, signal))?.status === 'failed';
 }
 
-/** @param onSend called before each attempt */
+/** The attempts to send a file under one key. */
+interface Attempts {
+  sent: number;
+  /** Whether one of them may have created a run although it failed. */
+  mayBeAccepted: boolean;
+}
+
 async function sendFile(
   file: PdfFile,
   key: string,
   { client, documentType, environment }: SubmitOptions,
   send: Send,
-  onSend: () => void,
+  attempts: Attempts,
 ): Promise<SubmitResult> {
   const request = { file: file.content, fileName: file.name, documentType, environment, idempotencyKey: key };
   return send(async (signal) => {
-    onSend();
+    attempts.sent += 1;
     return client.submit(request, signal).catch(async (error) => {
+      if (mayBeAccepted(error)) attempts.mayBeAccepted = true;
       throw !signal.aborted && (await hasChanged(file)) ? new FileChanged() : error;
     });
   });
+}
+
+/** Codes of connections that were never made. */
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+/** Returns whether the service may have created a run although the request failed. A 503 is sent before the work begins. */
+function mayBeAccepted(error: unknown): boolean {
+  if (error instanceof HttpStatusError) return error.status >= 500 && error.status !== 503;
+  if (error instanceof ConnectionError) return !NOT_CONNECTED.has(error.code);
+  if (error instanceof NotJsonError) return error.status === 202;
+  return (
+    error instanceof TimeoutError ||
+    error instanceof BadHttpError ||
+    error instanceof CutBodyError ||
+    error instanceof WrongShapeError
+  );
 }
 
 /**
@@ -205,13 +252,20 @@ class FileChanged extends CommandFailure {
   }
 }
 
-/** No other file or environment can have the same key, so the conflict is with an earlier submission of this file. */
-function adviceOnConflict(tries: number): string {
-  const cause =
-    tries > 1
-      ? 'an earlier attempt of this command got no answer and may have created a run'
-      : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name';
-  return `${cause}; look for its run before you use --new, which creates another`;
+function adviceOn(error: unknown, { sent, mayBeAccepted }: Attempts, conflicts: number): string | undefined {
+  if (error instanceof ConflictError) return `${causeOfConflict(sent, conflicts)}; ${FIND_FIRST}`;
+  return mayBeAccepted ? 'repeat the command, which finds the run if there is one' : undefined;
+}
+
+const FIND_FIRST = 'look for its run before you use --new, which creates another';
+
+/** No other file or environment can have the same key, so a conflict is with an earlier submission of this file, or not about the key. */
+function causeOfConflict(sent: number, conflicts: number): string {
+  if (conflicts > 1)
+    return 'two different keys were refused, so perhaps the document type has no ready schema in this environment, or the document was submitted twice under another name';
+  return sent > 1
+    ? 'an earlier attempt of this command got no answer and may have created a run'
+    : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name; or the document type has no ready schema in this environment';
 }
 
 /** Describes why a request of one file failed. Rethrows errors that are bugs. */

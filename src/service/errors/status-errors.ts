@@ -42,7 +42,7 @@ export abstract class HttpStatusError extends ServiceError {
   }
 }
 
-/** 400. For the feed: the cursor, or a setting. For a submission: the document, its type or a missing Idempotency-Key. */
+/** 400. For the feed: the cursor, or a setting. For a submission, also 413 and 415: the document, its type or a missing Idempotency-Key. */
 export class InvalidRequestError extends HttpStatusError {}
 
 /** 401. */
@@ -79,6 +79,8 @@ const NO_RUN = 'there is no run with this scan id; check the id, and that the ke
 const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and that the base URL is right';
 const REDIRECTED =
   'a redirect, which is never followed because it could send the key to another server; check the base URL';
+const NO_SCHEMA =
+  'a status that the interface does not define; the document type may have no ready schema in this environment (interface 4.1); otherwise check the base URL and any proxy in between';
 const UNEXPECTED = 'a status that the interface does not define; check the base URL and any proxy in between';
 
 /** Returns the error for a status, with its action (interface 7). */
@@ -100,7 +102,10 @@ export function httpStatusError(of: Refusal): HttpStatusError {
   if (status >= 500 && status < 600) {
     return new ServerError(of, 'retry', 'the service has an internal problem; try again later');
   }
-  return new UnexpectedStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', UNEXPECTED);
+  if (isSubmission && (status === 413 || status === 415))
+    return new InvalidRequestError(of, 'data', INVALID_REQUEST.submit);
+  const meaning = isSubmission && status < 500 ? NO_SCHEMA : UNEXPECTED;
+  return new UnexpectedStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', meaning);
 }
 
 function isRedirect(status: number): boolean {

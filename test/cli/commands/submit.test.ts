@@ -212,8 +212,88 @@ describe('submit', () => {
     const message = expect.stringMatching(
       /409.*; an earlier attempt of this command got no answer and may have created/,
     );
-    expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ outcome: 'failed', problem: { message } }] });
+    expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ outcome: 'unknown', problem: { message } }] });
     expect(asked).toHaveLength(2);
+  });
+
+  it('ends after two uploads with --new when each key gets a 409, and quotes the service', async () => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other(), 'c.pdf': other() });
+    const error = 'Kein Schema für diesen Dokumenttyp.';
+    emulator.addFault({ kind: 'status', status: 409, error, operation: 'submit' });
+    const { exitCode, err } = await run([path(), ...TEST, '--new', '--concurrency', '1']);
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/the service says: "Kein Schema .*"; two different keys were refused, .* no ready schema/);
+    expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
+    expect(asked).toHaveLength(4);
+  });
+
+  it('ends after two files when an unlisted status may be about a missing schema', async () => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other(), 'c.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 422, error: 'Kein Schema.', operation: 'submit' });
+    const { exitCode, err } = await run([path(), ...TEST, '--concurrency', '1']);
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/answered 422: .* no ready schema in this environment .*; the service says: "Kein Schema\."/);
+    expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
+    expect(asked).toHaveLength(2);
+  });
+
+  it.each([413, 415])('continues with the others when a file gets %i', async (status) => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other(), 'c.pdf': other() });
+    emulator.addFault({ kind: 'status', status, next: 2, operation: 'submit' });
+    const { err } = await run([path(), ...TEST, '--concurrency', '1']);
+    expect(err).toContain('3 files: 1 submitted, 2 not submitted\n');
+  });
+
+  it.each([[202], [200]])('needs only the scan id of a %i', async (status) => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    const [{ scanId } = { scanId: null }] = (await json([path(), ...TEST])).files;
+    const body = JSON.stringify({ scanId });
+    emulator.addFault({
+      kind: 'answer',
+      status,
+      body,
+      headers: { 'content-type': 'application/json' },
+      operation: 'submit',
+    });
+    const { exitCode, files } = await json([path(), ...TEST, '--new', '--wait']);
+    expect({ exitCode, files }).toMatchObject({
+      exitCode: 0,
+      files: [{ outcome: status === 202 ? 'submitted' : 'repeated', scanId, status: 'completed', statusUrl: null }],
+    });
+  });
+
+  it('submits again with --new when a repeat without a status has failed', async () => {
+    emulator.set({ failureShare: 1 });
+    const { path } = await folderOf({ 'a.pdf': other() });
+    const [{ scanId } = { scanId: null }] = (await json([path(), ...TEST])).files;
+    emulator.set({ failureShare: 0 });
+    const body = JSON.stringify({ scanId });
+    emulator.addFault({
+      kind: 'answer',
+      status: 200,
+      body,
+      headers: { 'content-type': 'application/json' },
+      next: 1,
+      operation: 'submit',
+    });
+    const { files } = await json([path(), ...TEST, '--new']);
+    expect(files).toMatchObject([{ outcome: 'submitted', scanId: expect.not.stringMatching(String(scanId)) }]);
+  });
+
+  it.each([
+    ['cut', { kind: 'cut' }],
+    ['without a scan id', { kind: 'answer', status: 202, body: '{}', headers: { 'content-type': 'application/json' } }],
+    ['empty', { kind: 'empty' }],
+    ['a 500', { kind: 'status', status: 500 }],
+    ['missing', { kind: 'reset' }],
+  ] as const)('says that a file may have been submitted when the response is %s', async (_, fault) => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ ...fault, operation: 'submit' });
+    const { err } = await run([path(), ...TEST]);
+    expect(err).toMatch(
+      /a\.pdf: may or may not have been submitted: .*; repeat the command, which finds the run if there is one\n/,
+    );
+    expect(err).toContain('1 file: 1 possibly submitted\n');
   });
 
   it('waits until all runs have ended, and reports failed ones', async () => {
