@@ -10,6 +10,12 @@ interface FeedStateOptions {
 /** Time after which an overdue retry counts as abandoned: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
 const RETRY_OVERDUE_MS = 15 * 60_000;
 
+/** A stage that fails: the kind of its last error, and the monotonic time of its next try. */
+interface Failing {
+  readonly kind: string;
+  readonly retryAt: number;
+}
+
 export type FeedState = ReturnType<typeof createFeedState>;
 
 /** Keeps the state of a feed as this process knows it, for metrics, logs and the status page: freshness, leader, failing stages. */
@@ -18,7 +24,7 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
   let status: FeedStatus | null = null;
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
-  const retries = new Map<Stage, number>();
+  const failing = new Map<Stage, Failing>();
   const caughtUpForMs = 3 * pollIntervalMs + requestTimeoutMs;
   const isLeader = (at = monotonic()) => leaderUntil !== null && at < leaderUntil;
 
@@ -41,15 +47,15 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
     setCaughtUp(polledAt: number | null): void {
       endSeenAt = polledAt;
     },
-    /** Sets the monotonic time of the next try of a stage that failed; null if it no longer fails. */
-    setRetry(stage: Stage, retryAt: number | null): void {
-      if (retryAt === null) retries.delete(stage);
-      else retries.set(stage, retryAt);
+    /** Sets how a stage fails; null if it no longer fails. */
+    setFailing(stage: Stage, failure: Failing | null): void {
+      if (failure === null) failing.delete(stage);
+      else failing.set(stage, failure);
     },
-    /** Returns whether a stage fails and is retried. */
-    isFailing(stage: Stage): boolean {
-      const retryAt = retries.get(stage);
-      return retryAt !== undefined && monotonic() - retryAt < RETRY_OVERDUE_MS;
+    /** Returns the kind of the last error of a stage that fails and is retried, else null. */
+    failureOf(stage: Stage): string | null {
+      const failure = failing.get(stage);
+      return failure !== undefined && monotonic() - failure.retryAt < RETRY_OVERDUE_MS ? failure.kind : null;
     },
     freshness: () => freshness,
     status: () => status,

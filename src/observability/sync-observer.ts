@@ -100,15 +100,16 @@ export function observeSync(options: SyncObserverOptions) {
       if (outcome === 'resolved') activity.add({ resolved: entries });
     },
     failed(stage, error, pauseMs) {
-      metrics.failed(stage, classifyError(error).kind);
+      const { kind } = classifyError(error);
+      metrics.failed(stage, kind);
       activity.failed();
       history.failed();
       failures.failed(stage, error, pauseMs);
-      state.setRetry(stage, clock.monotonic() + pauseMs);
+      state.setFailing(stage, { kind, retryAt: clock.monotonic() + pauseMs });
     },
     recovered(stage) {
       failures.recovered(stage);
-      state.setRetry(stage, null);
+      state.setFailing(stage, null);
     },
     adopted(results) {
       logger.info('adopted orphaned pending results', { results });
@@ -156,7 +157,7 @@ export function observeSync(options: SyncObserverOptions) {
         warnings.flush();
         for (const stage of LEADER_STAGES) {
           failures.reset(stage);
-          state.setRetry(stage, null);
+          state.setFailing(stage, null);
         }
       }
       role.leading(until !== null);

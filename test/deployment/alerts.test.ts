@@ -49,9 +49,6 @@ const standby = {
   scanfeed_cursor_resets_total: constant(0),
   'scanfeed_polls_total{outcome="failed"}': constant(0),
   'scanfeed_polls_total{outcome="end"}': constant(0),
-  'scanfeed_errors_total{stage="feed",kind="connection"}': constant(0),
-  'scanfeed_errors_total{stage="feed",kind="http_401"}': constant(0),
-  'scanfeed_errors_total{stage="lease",kind="connection"}': constant(0),
   'scanfeed_failing{stage="feed"}': constant(0),
   'scanfeed_failing{stage="recent"}': constant(0),
   'scanfeed_failing{stage="lease"}': constant(0),
@@ -80,16 +77,18 @@ const wedged: Replica = {
   ...noPolls,
   'scanfeed_polls_total{outcome="end"}': (seconds) => Math.min(seconds, BREAK) / 5,
 };
-const failing: Replica = {
+/** Every poll fails: the first one, and another one a minute, unless the service asks for a longer pause. */
+const failingWith = (kind: string, failures: Values = since(BREAK, 1 / 60)): Replica => ({
   ...wedged,
-  'scanfeed_polls_total{outcome="failed"}': since(BREAK, 1 / 60),
-  'scanfeed_failing{stage="feed"}': once(BREAK),
-};
+  'scanfeed_polls_total{outcome="failed"}': failures,
+  [`scanfeed_failing{stage="feed",kind="${kind}"}`]: once(BREAK),
+});
+const failing = failingWith('connection');
+const refused = failingWith('http_401');
 const withoutDatabase: Replica = {
   ...wedged,
   scanfeed_leader: between(0, BREAK + 30, 1),
-  'scanfeed_errors_total{stage="lease",kind="connection"}': since(BREAK, 1 / 30),
-  'scanfeed_failing{stage="lease"}': once(BREAK),
+  'scanfeed_failing{stage="lease",kind="connection"}': once(BREAK),
 };
 /** Is there at these times alone. */
 const seenWhile = (there: (seconds: number) => boolean, replica: Replica = leader): Replica =>
@@ -140,8 +139,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       {
         ...leader,
         'scanfeed_polls_total{outcome="failed"}': once(BREAK),
-        'scanfeed_errors_total{stage="feed",kind="http_401"}': once(BREAK),
-        'scanfeed_errors_total{stage="lease",kind="connection"}': once(20 * MINUTE),
+        'scanfeed_failing{stage="feed",kind="http_401"}': between(BREAK, BREAK + MINUTE, 1),
+        'scanfeed_failing{stage="lease",kind="connection"}': between(20 * MINUTE, 21 * MINUTE, 1),
       },
     ],
     firing: { ...NOTHING, 12: [], 15: [], 22: [], 26: [] },
@@ -162,7 +161,6 @@ const scenarios: Readonly<Record<string, Scenario>> = {
         ...leader,
         process_start_time_seconds: once(BREAK),
         'scanfeed_polls_total{outcome="failed"}': (seconds) => (seconds < BREAK ? 900 : 0),
-        'scanfeed_errors_total{stage="feed",kind="http_401"}': (seconds) => (seconds < BREAK ? 90 : 0),
       },
       ...replaced({}),
     ],
@@ -173,11 +171,13 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     firing: { 19: [], 27: [OLD, 'Stalled critical'], 77: [VERY_OLD, OLD, 'Stalled critical'] },
   },
   'a wedged loop alerts, although a pass fails': {
-    replicas: [{ ...wedged, 'scanfeed_failing{stage="recent"}': once(BREAK) }],
+    replicas: [{ ...wedged, 'scanfeed_failing{stage="recent",kind="connection"}': once(BREAK) }],
     firing: { 19: [], 27: [OLD, 'Stalled critical'] },
   },
   'a loop that hangs after a failure alerts once the failure is too old to explain it': {
-    replicas: [{ ...wedged, 'scanfeed_failing{stage="feed"}': between(BREAK, BREAK + 2 * MINUTE, 1) }],
+    replicas: [
+      { ...wedged, 'scanfeed_failing{stage="feed",kind="connection"}': between(BREAK, BREAK + 2 * MINUTE, 1) },
+    ],
     firing: { 31: [OLD], 34: [OLD, 'Stalled critical'] },
   },
   'a daemon that never polled alerts': {
@@ -185,19 +185,33 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     firing: { 14: [], 16: ['Stalled critical'] },
   },
   'a service that is away alerts as errors, not as stalled': {
-    replicas: [
-      { ...failing, 'scanfeed_errors_total{stage="feed",kind="connection"}': since(BREAK, 1 / 60) },
-      { ...standby, ...noPolls },
-    ],
+    replicas: [failing, { ...standby, ...noPolls }],
     firing: {
       19: [],
       30: ['ErrorRatioHigh warning', OLD],
       80: ['ErrorRatioHigh warning', VERY_OLD, OLD],
     },
   },
+  'a service that asks for a pause of an hour alerts as errors during all of it': {
+    replicas: [failingWith('http_503', (seconds) => Math.max(0, Math.floor((seconds - BREAK) / HOUR + 1)))],
+    firing: {
+      19: [],
+      33: ['ErrorRatioHigh warning', OLD],
+      60: ['ErrorRatioHigh warning', OLD],
+      100: ['ErrorRatioHigh warning', VERY_OLD, OLD],
+    },
+  },
   'a key that is refused alerts by its name': {
-    replicas: [{ ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) }],
+    replicas: [refused],
     firing: { 14: [], 17: ['AuthenticationFailing critical'] },
+  },
+  'a key that was refused once alerts until it is accepted, however long the pause': {
+    replicas: [failingWith('http_401', once(BREAK))],
+    firing: {
+      14: [],
+      17: ['AuthenticationFailing critical'],
+      60: ['AuthenticationFailing critical', 'ErrorRatioHigh warning', OLD],
+    },
   },
   'a database that is away alerts by its name, not as stalled': {
     replicas: [withoutDatabase, withoutDatabase],
@@ -285,8 +299,6 @@ function following(feeds: Readonly<Record<string, Replica>>, invalid: Values = c
   return process;
 }
 
-const CONNECTION = 'scanfeed_errors_total{stage="feed",kind="connection"}';
-
 const scenariosOfMany: Readonly<Record<string, Scenario>> = {
   'idle feeds alert nothing': { replicas: [following({ acme: leader, globex: leader })], firing: NOTHING },
   'feeds that replicas share alert nothing': {
@@ -298,20 +310,15 @@ const scenariosOfMany: Readonly<Record<string, Scenario>> = {
     firing: { 14: [], 16: ['Down critical'] },
   },
   'a feed that fails alerts as old, not as stalled': {
-    replicas: [following({ acme: { ...failing, [CONNECTION]: since(BREAK, 1 / 60) }, globex: leader })],
+    replicas: [following({ acme: failing, globex: leader })],
     firing: { 19: [], 27: [OLD], 80: [OLD, VERY_OLD] },
   },
   'a feed that is stalled alerts, although another one fails': {
-    replicas: [following({ acme: { ...failing, [CONNECTION]: since(BREAK, 1 / 60) }, globex: wedged })],
+    replicas: [following({ acme: failing, globex: wedged })],
     firing: { 19: [], 27: [OLD, OLD, 'Stalled critical'].sort() },
   },
   'a key that is refused alerts, although other feeds work': {
-    replicas: [
-      following({
-        acme: { ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) },
-        globex: leader,
-      }),
-    ],
+    replicas: [following({ acme: refused, globex: leader })],
     firing: { 14: [], 17: ['AuthenticationFailing critical'] },
   },
   'a database that is away alerts once for all feeds': {
@@ -433,7 +440,6 @@ describe('the alerts of the chart', () => {
   test('name no feed where the events of several are counted together', async (context) => {
     requireTool(context, 'promtool');
     const rules = await renderAlerts(requireHelm(context), {}, TWO_FEEDS);
-    const refused = { ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) };
     const said = (
       name: string,
       severity: string,
@@ -454,13 +460,6 @@ describe('the alerts of the chart', () => {
       interval: `${SCRAPE_SECONDS}s`,
       input_series: inputSeries([following({ acme: refused, globex: refused }, constant(2))], TWO_FEEDS),
       alert_rule_test: [
-        said(
-          'AuthenticationFailing',
-          'critical',
-          { kind: 'http_401' },
-          'The API key is not accepted',
-          'The API key of a feed is refused by the service, cannot be read, or belongs to another organization (http_401). The feed is held. This needs action.',
-        ),
         said(
           'ErrorRatioHigh',
           'warning',

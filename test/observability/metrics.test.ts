@@ -263,9 +263,9 @@ describe('the metrics of the feeds of a file', () => {
     const { added, lines } = setup(2);
     const failing = async () => (await lines()).filter((line) => line.startsWith('scanfeed_failing'));
     expect(await failing()).toEqual([]);
-    added[1]?.state.setRetry('feed', 1_000);
-    expect(await failing()).toEqual(['scanfeed_failing{feed="feed-1",stage="feed"} 1']);
-    added[1]?.state.setRetry('feed', null);
+    added[1]?.state.setFailing('feed', { kind: 'http_401', retryAt: 1_000 });
+    expect(await failing()).toEqual(['scanfeed_failing{feed="feed-1",stage="feed",kind="http_401"} 1']);
+    added[1]?.state.setFailing('feed', null);
     expect(await failing()).toEqual([]);
   });
 

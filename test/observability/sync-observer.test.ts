@@ -189,7 +189,9 @@ test('a standby reports errors that keep it from the lease, and none of its time
 
 test('a stage is failing from its failure to its recovery, the end of the lease, or long after its retry was due', async () => {
   const { observer, sample, clock } = observed();
-  const failing = (stage: string) => sample(`scanfeed_failing{stage="${stage}"}`);
+  const failing = async (stage: string) =>
+    (await sample(`scanfeed_failing{stage="${stage}",kind="connection"}`)) ??
+    sample(`scanfeed_failing{stage="${stage}"}`);
   observer.leading(Number.POSITIVE_INFINITY);
   for (const stage of ['feed', 'recent', 'lease'] as const) observer.failed(stage, outage, 60_000);
   expect([await failing('feed'), await failing('recent'), await failing('full')]).toEqual([1, 1, 0]);

@@ -112,6 +112,8 @@ the lowest value, backlogs the highest, and events the sum.
         sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} , outcome="failed"}[{{ .window }}]))
         / sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ .window }}]))
         > {{ .threshold }}
+        or max by ({{ $process }}) (scanfeed_failing{ {{- $own -}} , stage="feed"}) == 1
+          unless on ({{ $process }}) sum by ({{ $process }}) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ .window }}])) > 0
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -126,17 +128,17 @@ the lowest value, backlogs the highest, and events the sum.
     {{- if .enabled }}
     - alert: ScanfeedAuthenticationFailing
       expr: |-
-        sum by (namespace, feed, kind) (
-          increase(scanfeed_errors_total{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ .window }}])
-        ) > 0
+        max by (namespace, feed, kind) (
+          max_over_time(scanfeed_failing{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ .window }}])
+        ) == 1
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
         summary: The API key is not accepted
         description: >-
-          The API key of {{ include "scanfeed.alertFeed" "a feed" }} is refused by the service,
-          cannot be read, or belongs to another organization ({{`{{ $labels.kind }}`}}). The feed is held. This needs action.
+          The API key of the feed {{`{{ $labels.feed }}`}} is refused by the service, cannot be read, or belongs to another
+          organization ({{`{{ $labels.kind }}`}}). The feed is held. This needs action.
         runbook_url: {{ $runbooks }}/ScanfeedAuthenticationFailing.md
     {{- end }}
     {{- end }}
@@ -205,9 +207,9 @@ the lowest value, backlogs the highest, and events the sum.
     {{- if .enabled }}
     - alert: ScanfeedDatabaseUnavailable
       expr: |-
-        sum by (namespace, feed, kind) (
-          increase(scanfeed_errors_total{ {{- $own -}} , stage="lease", kind!="another_service"}[{{ .window }}])
-        ) > 0
+        max by ({{ $process }}, kind) (
+          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!="another_service"}[{{ .window }}])
+        ) == 1
         unless on ({{ $process }}) max by ({{ $process }}) (scanfeed_leader{ {{- $own -}} }) == 1
       for: {{ .for }}
       labels:

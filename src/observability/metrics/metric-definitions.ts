@@ -109,7 +109,7 @@ export const HELP = {
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
   scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
   scanfeed_leader: '1 while this process holds the lease',
-  scanfeed_failing: '1 while a stage fails and is retried',
+  scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
     'Entries read per second by a pass, or by the feed while it catches up; 0 if it is not being read',

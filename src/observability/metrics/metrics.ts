@@ -156,16 +156,17 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean
 }
 
 /**
- * Creates the gauge of the failing stages. Those of many feeds exist only while the stage fails.
+ * Creates the gauge of the failing stages, with the kind of the last error. Those of many feeds exist only while the stage fails.
  * @param many whether each series has the label `feed`
  */
 function failingGauge({ gauge }: Instruments, feeds: Feeds, many: boolean): void {
-  gauge('scanfeed_failing', many ? ['feed', 'stage'] : ['stage'], () =>
+  gauge('scanfeed_failing', [...(many ? ['feed'] : []), 'stage', 'kind'], () =>
     [...feeds].flatMap(([feed, { state }]) =>
-      STAGES.filter((stage) => !many || state.isFailing(stage)).map((stage) => ({
-        labels: many ? { feed, stage } : { stage },
-        value: Number(state.isFailing(stage)),
-      })),
+      STAGES.flatMap((stage) => {
+        const kind = state.failureOf(stage);
+        if (kind === null) return many ? [] : [{ labels: { stage }, value: 0 }];
+        return [{ labels: { ...(many && { feed }), stage, kind: knownKind(stage, kind) }, value: 1 }];
+      }),
     ),
   );
 }

@@ -22,9 +22,9 @@ const MAX_HOLD_MS = 30_000;
 const HOLD_FACTOR = 4;
 
 /**
- * Returns the pause after the nth failure in a row (from 1), milliseconds, never shorter than the service's `Retry-After`. After a
- * failure that can be retried it is random below a bound that doubles from 0.5 s to a minute. After one that needs an operator it
- * grows from 1 to 2 s up to 15 to 30 s. Pure.
+ * Returns the pause after the nth failure in a row (from 1), milliseconds. After a failure that can be retried it is never shorter
+ * than the service's `Retry-After`, and random below a bound that doubles from 0.5 s to a minute. After one that needs an operator it
+ * grows from 1 to 2 s up to 15 to 30 s, whatever the service asks for: the service does not know when it is fixed. Pure.
  */
 export function pauseAfter(
   failures: number,
@@ -33,11 +33,8 @@ export function pauseAfter(
   { firstMs, maxMs }: BackoffSettings = FEED_BACKOFF,
 ): number {
   const bound = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
+  if (action === 'hold') return Math.min(MAX_HOLD_MS, bound * HOLD_FACTOR) * (0.5 + random / 2);
   const requestedMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
-  if (action === 'hold') {
-    const longest = Math.min(MAX_HOLD_MS, bound * HOLD_FACTOR);
-    return Math.max(requestedMs, longest * (0.5 + random / 2));
-  }
   return requestedMs > 0 ? requestedMs + random * Math.min(bound, RETRY_AFTER_JITTER_MS) : random * bound;
 }
 

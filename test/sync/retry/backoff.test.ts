@@ -33,8 +33,8 @@ describe('the pause after failures', () => {
     expect([1, 2, 3, 4, 5, 50].map((failures) => pauseAfter(failures, { action: 'hold' }, random))).toEqual(pauses);
   });
 
-  it('obeys Retry-After when an operator is needed', () => {
-    expect(pauseAfter(1, { action: 'hold', retryAfterMs: 90_000 }, 0)).toBe(90_000);
+  it('ignores Retry-After when an operator is needed, since the service does not know when that is', () => {
+    expect(pauseAfter(50, { action: 'hold', retryAfterMs: HOUR }, 1)).toBe(30_000);
   });
 });
 
