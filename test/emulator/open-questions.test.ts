@@ -16,6 +16,23 @@ describe('a correction delivered in place', () => {
   });
 });
 
+describe('a scripted run', () => {
+  it('is not in test mode when it has no partner (interface 2.1)', async () => {
+    const { emulator, drain } = await setup();
+    emulator.appendRuns(Array.from({ length: 500 }, () => ({ partnerName: null })));
+    const { items } = await drain();
+    expect(items).toHaveLength(500);
+    expect(items.filter(({ partnerTestMode }) => partnerTestMode !== false)).toEqual([]);
+  });
+
+  it('is no longer truncated when it is corrected to failed', async () => {
+    const { emulator, drain } = await setup();
+    emulator.appendRuns([{ scanId: 'a', truncated: 'both' }]);
+    emulator.correct('a', { status: 'failed' });
+    expect((await drain('status=failed')).items).toMatchObject([{ scanId: 'a', resultTruncated: false }]);
+  });
+});
+
 describe('cursors bound to their filters', () => {
   it('are rejected when the filters change, and accepted when they do not', async () => {
     const { page, get } = await setup({ history: 10, switches: { cursorFilters: 'bound' } });

@@ -114,6 +114,18 @@ describe('submission of a document (interface 4.1)', () => {
     expect((await submit(form(), 'environment=test')).status).toBe(400);
   });
 
+  it('is answered with the scan id alone when its fields are set so', async () => {
+    const { submit } = await setup({ switches: { submissionFields: 'scan-id' } });
+    const { status, json } = await submit(form());
+    expect([status, Object.keys(json)]).toEqual([202, ['scanId']]);
+  });
+
+  it('is accepted when its header is within the first 1,024 bytes, as PDF readers accept it', async () => {
+    const { submit } = await setup();
+    expect((await submit(form({ file: `${' '.repeat(1019)}%PDF-1.7` }))).status).toBe(202);
+    expect((await submit(form({ file: `${' '.repeat(1020)}%PDF-1.7` }))).status).toBe(400);
+  });
+
   it('is answered with another statusUrl when its base is set', async () => {
     const { submit } = await setup({ switches: { statusUrlBase: 'https://anderswo.example/v1' } });
     const { json, headers } = await submit(form());

@@ -68,8 +68,8 @@ describe('single run (interface 4.3)', () => {
     expect((await get(`/scans/${entry?.scanId}`)).json).toMatchObject({ status: 'completed', data: entry?.data });
   });
 
-  it.each(['unbekannt', '00000000-0000-4000-8000-000000000000', '%F0%9F%98%80', 'x'.repeat(300)])(
-    'answers 404 in German when the id is unknown: %s',
+  it.each(['unbekannt', '00000000-0000-4000-8000-000000000000', '%F0%9F%98%80', 'x'.repeat(300), 'x'.repeat(15_000)])(
+    'answers 404 in German when the id is unknown: %.40s',
     async (id) => {
       const { get } = await setup({ history: 10 });
       const { status, json } = await get(`/scans/${id}`);

@@ -75,6 +75,7 @@ const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: stri
   idempotencyKeyRequired: { flag: '--idempotency-key-required' },
   notReadySchemas: { flag: '--schema-not-ready <slug:env>', read: schema },
   notReadyStatus: { flag: '--schema-not-ready-status <code>', read: wholeNumber },
+  submissionFields: { flag: '--submission-fields <kind>' },
   statusUrlBase: { flag: '--status-url-base <url>' },
   clockOffsetMs: { flag: '--clock-offset <duration>', read: duration },
   dateHeader: { flag: '--no-date-header' },

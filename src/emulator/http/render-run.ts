@@ -17,8 +17,8 @@ function withheldByShare(position: number): Withheld {
  * `resultTruncated` may be true although all requested values are present.
  */
 function withheldOf(version: RunVersion, data: string | null, rules: InlineRules): Withheld | false {
-  if (version.withheld !== undefined) return version.withheld;
   if (version.status === 'failed') return false;
+  if (version.withheld !== undefined) return version.withheld;
   if (version.truncationDraw < rules.truncatedShare)
     return withheldByShare(version.truncationDraw / rules.truncatedShare);
   const dataOver = data !== null && Buffer.byteLength(data) > rules.inlineLimitBytes;

@@ -14,7 +14,8 @@ export function createServer(service: Service): FastifyInstance {
     exposeHeadRoutes: false,
     // Hanging and slow answers must not delay closing the server.
     forceCloseConnections: true,
-    routerOptions: { maxParamLength: 4096 },
+    // Longer ones do not fit into the header that Node accepts. An unknown id is a 404, whatever its length (interface 4.3).
+    routerOptions: { maxParamLength: 16 * 1024 },
     bodyLimit: 64 * 1024 * 1024,
     frameworkErrors: (_error, _request, reply: FastifyReply) => refuse(reply, 400, 'Ungültige Anfrage.'),
   });

@@ -44,7 +44,8 @@ function accepted({ service, request }: Call, status: number, scanId: string, ru
   const base = service.switches.statusUrlBase ?? `${request.protocol}://${request.host}/v1`;
   const statusUrl = `${base}/scans/${encodeURIComponent(scanId)}`;
   const headers: Record<string, string> = status === 202 ? { location: statusUrl } : {};
-  return { scanId, answer: jsonAnswer(status, JSON.stringify({ scanId, status: runStatus, statusUrl }), headers) };
+  const fields = service.switches.submissionFields === 'all' ? { scanId, status: runStatus, statusUrl } : { scanId };
+  return { scanId, answer: jsonAnswer(status, JSON.stringify(fields), headers) };
 }
 
 function parseEnvironment(value: string | null): Environment {

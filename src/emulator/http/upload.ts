@@ -6,6 +6,8 @@ import { Refusal } from '../model/refusal.js';
 type ReceivedFile = Awaited<ReturnType<typeof receive>>;
 
 const magic = '%PDF-';
+/** Length of the part in which PDF readers search for it, bytes. */
+const headLength = 1024;
 
 /**
  * Reads and checks the form of a submission (interface 4.1) without keeping the file. Reads the whole body even if it is refused,
@@ -37,14 +39,14 @@ async function receive(part: MultipartFile) {
   let head = Buffer.alloc(0);
   for await (const chunk of part.file as AsyncIterable<Buffer>) {
     hash.update(chunk);
-    if (head.length < magic.length) head = Buffer.concat([head, chunk]).subarray(0, magic.length);
+    if (head.length < headLength) head = Buffer.concat([head, chunk]).subarray(0, headLength);
   }
   return {
     field: part.fieldname,
     name: part.filename,
     contentType: part.mimetype.toLowerCase(),
     hash: hash.digest('hex'),
-    isPdf: head.toString('latin1') === magic,
+    isPdf: head.includes(magic),
     tooLarge: part.file.truncated,
   };
 }

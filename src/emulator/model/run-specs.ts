@@ -92,7 +92,8 @@ function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
     documentType: { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null },
     fileName: spec.fileName ?? base.fileName,
     partnerName: spec.partnerName === undefined ? base.partnerName : spec.partnerName,
-    partnerTestMode: spec.partnerTestMode ?? base.partnerTestMode,
+    // Without a recognized partner it is false (interface 2.1).
+    partnerTestMode: spec.partnerTestMode ?? (spec.partnerName === null ? false : base.partnerTestMode),
     ocrConfidence:
       spec.ocrConfidence === undefined
         ? base.ocrConfidence

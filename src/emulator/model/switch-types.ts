@@ -50,6 +50,8 @@ export interface Switches {
   readonly notReadySchemas: readonly { readonly documentType: string; readonly environment: 'prod' | 'test' }[];
   /** Status code of submissions to them. */
   readonly notReadyStatus: number;
+  /** Fields of the answer to a submission: all, or scanId alone. */
+  readonly submissionFields: 'all' | 'scan-id';
   /** Start of statusUrl and Location; null for the address of the request. */
   readonly statusUrlBase: string | null;
   /** Time by which the service's clock is ahead of the machine's. */

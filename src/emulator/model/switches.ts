@@ -52,6 +52,7 @@ export const switchesSchema = z.strictObject({
     .default([])
     .describe('document types without a ready schema in an environment'),
   notReadyStatus: z.int().min(400).max(499).default(422).describe('status code of submissions to them'),
+  submissionFields: oneOf('all', 'scan-id').describe('fields of the answer to a submission: all, or scanId alone'),
   statusUrlBase: z
     .string()
     .nullable()
