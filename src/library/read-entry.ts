@@ -6,9 +6,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type Usable = Extract<EntryCheck, { usable: true }>;
 type Unusable = Extract<EntryCheck, { usable: false }>;
 
-/** The fields of a run that belong to one state only (interface 2.1). */
-const STATE_FIELDS = ['data', 'failureReason', 'error'] as const;
-const COMMON_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => !isStateField(name)));
+const RUN_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
 
 /** Reads an entry of the feed by the rules of the daemon. Returns what is wrong if it is not usable. */
 export function readEntry(given: unknown): FeedEntry | Unusable {
@@ -26,7 +24,9 @@ export function readSingleRun(given: Fields): Run | Unusable {
     return isUnusable(entry) ? entry : { ...entry, ...addition };
   }
   const check = checkEntry({ ...given, status: 'completed' }); // apart from its status, it has the shape of an entry
-  return check.usable ? { ...commonFields(given, check, []), status: 'processing', ...addition } : check;
+  if (!check.usable) return check;
+  const withoutData = { ...check, replaced: { ...check.replaced, data: null } };
+  return { ...commonFields(given, withoutData), status: 'processing', ...addition };
 }
 
 /** Returns whether a run could not be read. */
@@ -37,7 +37,7 @@ export function isUnusable(read: FeedEntry | Run | Unusable): read is Unusable {
 function completedEntry(given: Fields, check: Usable): CompletedEntry {
   const value = valuesOf(given, check);
   return {
-    ...commonFields(given, check, ['data']),
+    ...commonFields(given, check),
     status: 'completed',
     data: value('data') as CompletedEntry['data'],
   };
@@ -46,7 +46,7 @@ function completedEntry(given: Fields, check: Usable): CompletedEntry {
 function failedEntry(given: Fields, check: Usable): FailedEntry {
   const value = valuesOf(given, check);
   return {
-    ...commonFields(given, check, ['failureReason', 'error']),
+    ...commonFields(given, check),
     status: 'failed',
     failureReason: value('failureReason') as string | null,
     error: value('error') as string | null,
@@ -54,7 +54,7 @@ function failedEntry(given: Fields, check: Usable): FailedEntry {
 }
 
 /** The checks have seen that each value has its type. */
-function commonFields(given: Fields, check: Usable, ofState: readonly string[]): RunFields {
+function commonFields(given: Fields, check: Usable): RunFields {
   const value = valuesOf(given, check);
   return {
     scanId: check.run.scanId,
@@ -70,7 +70,7 @@ function commonFields(given: Fields, check: Usable, ofState: readonly string[]):
     deliveredAt: value('deliveredAt') as string | null,
     resultTruncated: check.run.truncated,
     markdown: value('markdown') as string | null,
-    extra: extraOf(given, check, ofState),
+    extra: extraOf(given, check),
   };
 }
 
@@ -81,23 +81,17 @@ function valuesOf(given: Fields, { replaced }: Usable): (name: InterfaceField) =
 
 /**
  * Returns the fields that the interface does not know, and the originals of replaced values, as the daemon stores them in
- * `extra`; also the fields that do not belong to the run's state.
+ * `extra`.
  */
-function extraOf(given: Fields, { replaced, normalized }: Usable, ofState: readonly string[]): Fields {
+function extraOf(given: Fields, { replaced, normalized }: Usable): Fields {
   const notations: readonly string[] = normalized;
   const extra = Object.entries(given).filter(([name, original]) => {
-    const isKnown = COMMON_FIELDS.has(name) || ofState.includes(name);
-    const isReplaced = Object.hasOwn(replaced, name) && !notations.includes(name);
-    const isForeign = isStateField(name) && original !== null && !ofState.includes(name);
-    return isReplaced || isForeign || (!isKnown && !isStateField(name));
+    const isReplaced = Object.hasOwn(replaced, name) && original !== null && !notations.includes(name);
+    return isReplaced || !RUN_FIELDS.has(name);
   });
   const ofType = Object.entries(given.documentType as Fields).filter(([name]) => !isTypeField(name));
   if (ofType.length > 0) extra.push(['documentType', Object.fromEntries(ofType)]);
   return Object.fromEntries(extra); // an assignment to `__proto__` would not add a field
-}
-
-function isStateField(name: string): boolean {
-  return (STATE_FIELDS as readonly string[]).includes(name);
 }
 
 function isTypeField(name: string): boolean {

@@ -63,6 +63,7 @@ describe('scanfeed emulator', () => {
     ['--late-share 0.1 --late-by 2h', { lateShare: 0.1, lateByMs: 7_200_000 }],
     ['--redelivery behind --superseded kept', { redelivery: 'behind', superseded: 'kept' }],
     ['--run-fields required', { runFields: 'required' }],
+    ['--run-flag kept --test-mode-field when-true', { runFlag: 'kept', testModeField: 'when-true' }],
     ['--cursors moving --since-boundary exclusive', { cursors: 'moving', sinceBoundary: 'exclusive' }],
     ['--inline-limit 64KiB --max-file 1MiB', { inlineLimitBytes: 65_536, maxFileBytes: 1_048_576 }],
     ['--idempotency-key-required', { idempotencyKeyRequired: true }],

@@ -36,6 +36,35 @@ describe('single run (interface 4.3)', () => {
     expect(await fieldsOf(`/scans/${failed?.scanId}`)).toEqual([...required, 'rawOcrResult'].sort());
   });
 
+  it('keeps the flag of the entry in its full answer when runFlag is kept', async () => {
+    const { emulator, page, get } = await setup({ history: 3, switches: { truncatedShare: 1, runFlag: 'kept' } });
+    const whole = emulator.appendRun({ truncated: false });
+    for (const id of ids((await page()).items)) {
+      const { json } = await get(`/scans/${id}?markdown=true`);
+      expect(json).toMatchObject({ resultTruncated: id !== whole.scanId, data: expect.any(Object) });
+      expect(json.markdown).toMatch(/^# /);
+    }
+  });
+
+  it('has partnerTestMode like its feed entry when testModeField leaves it out', async () => {
+    const { emulator, page, get } = await setup({ history: 0 });
+    for (const partnerTestMode of [true, false]) {
+      emulator.appendRun({ partnerTestMode });
+      emulator.correct(emulator.appendRun({ partnerTestMode }).scanId);
+    }
+    const sent = async (testModeField: 'always' | 'when-true' | 'first-revision') => {
+      emulator.set({ testModeField });
+      const { items } = await page();
+      for (const item of items) {
+        expect((await get(`/scans/${item.scanId}`)).json.partnerTestMode).toBe(item.partnerTestMode);
+      }
+      return items.map(({ revision, partnerTestMode }) => `${revision} ${partnerTestMode ?? '-'}`).sort();
+    };
+    expect(await sent('always')).toEqual(['1 false', '1 true', '2 false', '2 true']);
+    expect(await sent('when-true')).toEqual(['1 -', '1 true', '2 -', '2 true']);
+    expect(await sent('first-revision')).toEqual(['1 false', '1 true', '2 -', '2 -']);
+  });
+
   it('includes markdown only when it is requested', async () => {
     const { page, get } = await setup({ history: 1 });
     const [id] = ids((await page()).items);

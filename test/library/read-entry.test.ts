@@ -43,6 +43,7 @@ describe('an entry', () => {
     expect(entry).toMatchObject({ status: 'failed', failureReason: 'ocr_failed', error: 'Fehler', extra: {} });
     expect(entry).not.toHaveProperty('data');
     expect(readEntry({ ...failed, data: { late: true } })).toMatchObject({ extra: { data: { late: true } } });
+    expect(readEntry(entryFields({ error: 'Fehler' }))).toMatchObject({ extra: { error: 'Fehler' } });
   });
 
   it.each<[string, Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>]>([
@@ -89,6 +90,7 @@ describe('a single run', () => {
     const run = readSingleRun(processing);
     expect(run).toMatchObject({ status: 'processing', rawOcrResult: [{ page: 1 }], extra: { stage: 2 } });
     expect(run).not.toHaveProperty('data');
+    expect(readSingleRun({ ...processing, data: { old: 1 } })).toMatchObject({ extra: { data: { old: 1 }, stage: 2 } });
     expect(readSingleRun(entryFields())).not.toHaveProperty('rawOcrResult');
   });
 

@@ -84,8 +84,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch('src/sync/results/retry-pending.ts', "if (due.length === 0) return 'done';", "return 'done';"),
   ),
   engine(
-    'a result that is truncated too is taken for the full one',
-    patch(fullResult, "if (empty || needsFullResult(found, markdown)) return pending('still_truncated');", ''),
+    'an answer without data is taken for the full result',
+    patch(fullResult, "if (found.status === 'completed' && !found.hasData) return pending('still_truncated');", ''),
   ),
   engine(
     'the result of another scan is taken',

@@ -70,6 +70,8 @@ const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: stri
   sinceMeaning: { flag: '--since-meaning <time>' },
   sinceBoundary: { flag: '--since-boundary <kind>' },
   runFields: { flag: '--run-fields <kind>' },
+  runFlag: { flag: '--run-flag <kind>' },
+  testModeField: { flag: '--test-mode-field <when>' },
   inlineLimitBytes: { flag: '--inline-limit <size>', read: size },
   maxFileBytes: { flag: '--max-file <size>', read: size },
   idempotencyKeyRequired: { flag: '--idempotency-key-required' },

@@ -5,6 +5,7 @@ import type { RunVersion, Withheld } from '../model/runs.js';
 import type { Switches } from '../model/switch-types.js';
 
 type InlineRules = Pick<Switches, 'inlineLimitBytes' | 'truncatedShare'>;
+type EntryRules = InlineRules & Pick<Switches, 'testModeField'>;
 
 /** Selects the withheld values of a run that is truncated by share, so that all three combinations occur. */
 function withheldByShare(position: number): Withheld {
@@ -37,10 +38,12 @@ function requiredFields(run: RunVersion, status: RunVersion['status'] | 'process
   );
 }
 
-function head(run: RunVersion): string {
+/** Interface 2.1 does not require partnerTestMode. */
+function head(run: RunVersion, { testModeField }: EntryRules): string {
+  const left = testModeField === 'when-true' ? !run.partnerTestMode : testModeField !== 'always' && run.revision > 1;
   return (
     `${requiredFields(run)},"partnerName":${textOrNull(run.partnerName)},` +
-    `"partnerTestMode":${run.partnerTestMode},"ocrConfidence":${run.ocrConfidence ?? 'null'}`
+    `${left ? '' : `"partnerTestMode":${run.partnerTestMode},`}"ocrConfidence":${run.ocrConfidence ?? 'null'}`
   );
 }
 
@@ -51,10 +54,10 @@ const failure = (run: RunVersion): string =>
   `,"failureReason":${textOrNull(run.failureReason)},"error":${textOrNull(run.error)}`;
 
 /** Renders a feed entry. Withheld values are absent (interface 4.2 rule 6); failed runs carry no data (rule 8). */
-export function renderEntry(run: RunVersion, rules: InlineRules, withMarkdown: boolean): string {
+export function renderEntry(run: RunVersion, rules: EntryRules, withMarkdown: boolean): string {
   const data = run.data();
   const withheld = withheldOf(run, data, rules);
-  let text = head(run);
+  let text = head(run, rules);
   if (run.status === 'failed') text += failure(run);
   else if (withheld !== 'data' && withheld !== 'both') text += `,"data":${data ?? 'null'}`;
   text += `${times(run)},"resultTruncated":${withheld !== false}`;
@@ -63,16 +66,19 @@ export function renderEntry(run: RunVersion, rules: InlineRules, withMarkdown: b
   return `${text}}`;
 }
 
-/**
- * Renders the single-run answer of a finished run with its full result.
- * @param fields whether to include all other fields or only the required ones
- */
-export function renderRun(run: RunVersion, withMarkdown: boolean, fields: 'all' | 'required'): string {
-  const all = fields === 'all';
-  let text = all ? head(run) : requiredFields(run);
-  if (run.status !== 'failed') text += `,"data":${run.data() ?? 'null'}`;
+/** Renders the single-run answer of a finished run with its full result, with all other fields or only the required ones. */
+export function renderRun(
+  run: RunVersion,
+  withMarkdown: boolean,
+  rules: EntryRules & Pick<Switches, 'runFields' | 'runFlag'>,
+): string {
+  const all = rules.runFields === 'all';
+  const data = run.data();
+  let text = all ? head(run, rules) : requiredFields(run);
+  if (run.status !== 'failed') text += `,"data":${data ?? 'null'}`;
   else if (all) text += failure(run);
-  if (all) text += `${times(run)},"resultTruncated":false`;
+  const flag = rules.runFlag === 'kept' && withheldOf(run, data, rules) !== false;
+  if (all) text += `${times(run)},"resultTruncated":${flag}`;
   if (withMarkdown) text += `,"markdown":${textOrNull(run.markdown())}`;
   const rawOcr = run.rawOcr();
   return `${text},"rawOcrResult":${rawOcr ?? 'null'}}`;

@@ -13,8 +13,6 @@ export function run({ service, organization, request, query }: Call): Outcome {
   const found = organization.find(scanId, service.now());
   if (found === null) throw new Refusal(404, 'Der Verarbeitungslauf wurde nicht gefunden.');
   const text =
-    'processing' in found
-      ? renderProcessing(found.processing)
-      : renderRun(found.version, markdown, service.switches.runFields);
+    'processing' in found ? renderProcessing(found.processing) : renderRun(found.version, markdown, service.switches);
   return { answer: jsonAnswer(200, text) };
 }

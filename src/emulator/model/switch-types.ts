@@ -40,6 +40,10 @@ export interface Switches {
   readonly sinceBoundary: 'inclusive' | 'exclusive';
   /** Fields of single-run answers: all, or the required ones and the result. */
   readonly runFields: 'all' | 'required';
+  /** ResultTruncated of single-run answers: false, or that of the feed entry although the answer is complete. */
+  readonly runFlag: 'cleared' | 'kept';
+  /** Whether partnerTestMode is always sent, only when true, or only in the first revision of a run. */
+  readonly testModeField: 'always' | 'when-true' | 'first-revision';
   /** Maximum size of the data JSON and of the markdown in the feed. */
   readonly inlineLimitBytes: number;
   /** Maximum size of a PDF. */

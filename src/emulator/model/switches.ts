@@ -42,6 +42,12 @@ export const switchesSchema = z.strictObject({
   runFields: oneOf('all', 'required').describe(
     'fields of single-run answers: all, or the required ones and the result',
   ),
+  runFlag: oneOf('cleared', 'kept').describe(
+    'resultTruncated of single-run answers: false, or that of the feed entry although the answer is complete',
+  ),
+  testModeField: oneOf('always', 'when-true', 'first-revision').describe(
+    'whether partnerTestMode is always sent, only when true, or only in the first revision of a run',
+  ),
   inlineLimitBytes: wholeNumber
     .default(256 * 1024)
     .describe('maximum size of the data JSON and of the markdown in the feed'),

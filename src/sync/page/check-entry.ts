@@ -45,6 +45,8 @@ export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failu
 const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
 const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
 const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
+/** Fields that a run in this state does not have (interface 2.1). If it has one, it is kept in `extra`. */
+const FOREIGN_FIELDS = { completed: ['failureReason', 'error'], failed: ['data'] } as const;
 
 const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
   nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,
@@ -127,6 +129,8 @@ function checkOptional(
   }
   if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
   if (!isAbsent(entry.data) && !isObject(entry.data)) replaced.data = null;
+  for (const name of FOREIGN_FIELDS[entry.status as FeedRun['status']])
+    if (!isAbsent(entry[name])) replaced[name] = null;
   // An unreadable value must not make a run productive, so it counts as test mode.
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;

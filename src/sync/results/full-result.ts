@@ -32,14 +32,14 @@ export function judgeResult(
   if (run.scanId !== scanId) return pending('invalid_result');
   if (run.status === 'processing') return pending('processing');
   const entry = checkRun(answer);
-  if (entry === null || 'data' in entry.accepted.replaced) return pending('invalid_result');
+  if (entry === null) return pending('invalid_result');
   const found = entry.accepted.run;
+  if (found.status === 'completed' && 'data' in entry.accepted.replaced) return pending('invalid_result');
   if (found.revision < revision) return pending('older_revision');
   // No feed entry has this revision, so nothing else shows whether the partner is in test mode.
   if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
-  // The request was made for the missing value, so an answer without it is no result, whatever its flag says.
-  const empty = found.status === 'completed' && !found.hasData;
-  if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
+  // The request was for the full run (interface 2.2), so only what the answer has counts, whatever its flag says.
+  if (found.status === 'completed' && !found.hasData) return pending('still_truncated');
   // One revision cannot be both completed and failed. The result stays pending until there is a newer revision.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
   // A full answer without markdown means that there is none. That is stored, or every delivery would request it again.

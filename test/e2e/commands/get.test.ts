@@ -136,6 +136,16 @@ describe('get', () => {
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
+  it('saves what the answer has when it says that it is truncated', async () => {
+    const { scanId } = known({ data: { betrag: raw('1.10') }, resultTruncated: true });
+    expect(await save(scanId, { SCANFEED_MARKDOWN: 'true' })).toMatchObject({ exitCode: 0, err: 'revision 1 saved\n' });
+    expect(await stored(scanId)).toMatchObject({
+      data: '{"betrag": 1.10}',
+      result_state: 'complete',
+      markdown_absent: true,
+    });
+  });
+
   it('keeps the stored revision when it is newer', async () => {
     const { scanId } = known({ revision: 1 });
     await feed.commit([entryJson({ scanId, revision: 3 })]);

@@ -71,6 +71,24 @@ describe('values', () => {
     });
   });
 
+  it('are only in extra when a run in that state does not have them', async () => {
+    const feed = await bench.takeFeed();
+    const [failed, completed] = [newScan(), newScan()];
+    const failure = { failureReason: 'unreadable', error: 'Unlesbar' };
+    await feed.commit([
+      entryJson({ scanId: failed, status: 'failed', ...failure, data: { betrag: raw('1.10') } }),
+      entryJson({ scanId: completed, ...failure }),
+    ]);
+    expect((await bench.rows(runRow(failed)))[0]).toMatchObject({
+      ...{ data: null, failure_reason: 'unreadable', error: 'Unlesbar' },
+      extra: '{"data": {"betrag": 1.10}}',
+    });
+    expect((await bench.rows(runRow(completed)))[0]).toMatchObject({
+      ...{ failure_reason: null, error: null, repaired: true },
+      extra: '{"error": "Unlesbar", "failureReason": "unreadable"}',
+    });
+  });
+
   it('times are UTC when they have no time zone, in any session', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();

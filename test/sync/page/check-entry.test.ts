@@ -59,6 +59,8 @@ describe('a bad optional value is replaced, the entry stays', () => {
     ['completedAt', '2026-02-30T00:00:00Z', null],
     ['completedAt', 1767340800000, null],
     ['partnerTestMode', 'ja', true],
+    ['failureReason', 'unreadable', null],
+    ['error', 'Nicht lesbar.', null],
   ])('%s: %j becomes %j', (field, value, expected) => {
     const checked = check({ [field]: value });
     expect(checked).toMatchObject({ usable: true, replaced: { [field]: expected }, normalized: [] });
@@ -90,6 +92,11 @@ describe('a bad optional value is replaced, the entry stays', () => {
 
   it.each(['2002-01-01T00:00:00Z', '2078-12-31T23:59:59.999Z'])('a time in the range is kept: %s', (time) => {
     expect(check({ deliveredAt: time })).toMatchObject({ run: { deliveredAt: new Date(time) }, replaced: {} });
+  });
+
+  it('has no data when it failed', () => {
+    const checked = check({ status: 'failed', data: { a: 1 }, failureReason: 'unreadable', error: 'Nicht lesbar.' });
+    expect(checked).toMatchObject({ usable: true, replaced: { data: null }, normalized: [] });
   });
 
   it('accepts missing and null optional fields', () => {

@@ -60,14 +60,19 @@ describe('a full answer without markdown', () => {
     ['of a failed run says so too', { status: 'failed', data: null, failureReason: 'ocr_failed' }, true, true],
     ['of a higher revision says so of that one', { revision: 3 }, true, true],
     ['whose markdown is null says so too', { markdown: null }, true, true],
+    ['whose entry was truncated says so too', { resultTruncated: true }, true, true],
     ['that was asked for without markdown says nothing of it', {}, false, false],
   ] as const)('%s', (_what, over, markdown, markdownAbsent) => {
     expect(judge(over, markdown)).toMatchObject({ kind: 'loaded', entry: { accepted: { markdownAbsent } } });
   });
 
-  it('is not marked when it has markdown, or is truncated', () => {
+  it('is not marked when it has markdown', () => {
     expect(judge({ markdown: '# Rechnung' }, true)).toMatchObject({ entry: { accepted: { markdownAbsent: false } } });
-    expect(judge({ resultTruncated: true }, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
+  });
+
+  it('is no result without its data', () => {
+    const answer = { data: undefined, markdown: '# Rechnung', resultTruncated: true };
+    expect(judge(answer, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
   });
 });
 
