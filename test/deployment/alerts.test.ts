@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ERROR_KINDS } from '../../src/observability/metrics/metric-definitions.js';
 import {
   type AlertFile,
+  JOB,
   ONE_FEED,
   renderAlerts,
   requireHelm,
@@ -21,6 +22,8 @@ const END = 4 * HOUR;
 /** The value of a series so many seconds after the start; null: not scraped. */
 type Values = (seconds: number) => number | null;
 type Replica = Readonly<Record<string, Values>>;
+/** The job of another release in the same namespace. */
+const OTHER_JOB = 'documents/letters-scanfeed';
 const SERIES = /^(\w+)(?:\{(.*)\})?$/;
 
 const constant = (value: number) => () => value;
@@ -346,11 +349,11 @@ const scenariosOfMany: Readonly<Record<string, Scenario>> = {
 };
 
 /** The replicas' series in the words of promtool. */
-function inputSeries(replicas: readonly Replica[], release: object = ONE_FEED) {
+function inputSeries(replicas: readonly Replica[], release: object = ONE_FEED, job = JOB) {
   return replicas.flatMap((replica, index) =>
     Object.entries(replica).map(([series, values]) => {
       const feed = release === ONE_FEED ? ',feed="invoices"' : '';
-      const labels = `namespace="documents"${feed},pod="invoices-${index}"`;
+      const labels = `namespace="documents",job="${job}"${feed},pod="invoices-${index}"`;
       const [, name, own] = SERIES.exec(series) ?? [];
       const samples = Array.from({ length: END / SCRAPE_SECONDS + 1 }, (_, scrape) =>
         sample(values(scrape * SCRAPE_SECONDS)),
@@ -422,7 +425,13 @@ describe('the alerts of the chart', () => {
           alertname: 'ScanfeedLagHigh',
           exp_alerts: [
             {
-              exp_labels: { severity: 'warning', team: 'documents', namespace: 'documents', feed: 'invoices' },
+              exp_labels: {
+                severity: 'warning',
+                team: 'documents',
+                namespace: 'documents',
+                job: JOB,
+                feed: 'invoices',
+              },
               exp_annotations: {
                 summary: 'The stored data is old',
                 description:
@@ -451,7 +460,7 @@ describe('the alerts of the chart', () => {
       alertname: `Scanfeed${name}`,
       exp_alerts: [
         {
-          exp_labels: { severity, namespace: 'documents', ...labels },
+          exp_labels: { severity, namespace: 'documents', job: JOB, ...labels },
           exp_annotations: { summary, description, runbook_url: `${RUNBOOKS}/Scanfeed${name}.md` },
         },
       ],
@@ -492,7 +501,7 @@ describe('the alerts of the chart', () => {
       eval_time: '30m',
       alertname: `Scanfeed${name}`,
       exp_alerts: severities.map((severity) => ({
-        exp_labels: { severity, namespace: 'documents', feed: 'invoices' },
+        exp_labels: { severity, namespace: 'documents', job: JOB, feed: 'invoices' },
         exp_annotations: { summary, description, runbook_url: `${RUNBOOKS}/Scanfeed${name}.md` },
       })),
     });
@@ -529,6 +538,43 @@ describe('the alerts of the chart', () => {
     const scenario = {
       interval: `${SCRAPE_SECONDS}s`,
       input_series: [...inputSeries([leader]), ...others],
+      promql_expr_test: expressionTests(NOTHING),
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
+  test.for([
+    ['one feed', ONE_FEED, gone, leader],
+    [
+      'several feeds',
+      TWO_FEEDS,
+      seenWhile((seconds) => seconds < BREAK, following({ acme: leader, globex: leader })),
+      following({ initech: leader, umbrella: leader }),
+    ],
+  ] as const)(
+    'see a release of %s that is gone beside another in the namespace',
+    async ([, feeds, own, other], context) => {
+      requireTool(context, 'promtool');
+      const rules = await renderAlerts(requireHelm(context), {}, feeds);
+      const scenario = {
+        interval: `${SCRAPE_SECONDS}s`,
+        input_series: [...inputSeries([own], feeds), ...inputSeries([other], feeds, OTHER_JOB)],
+        promql_expr_test: expressionTests({ 14: [], 16: ['Down critical'], 239: ['Down critical'] }),
+      };
+      expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+    },
+  );
+
+  test('of several feeds concern their own release alone', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(requireHelm(context), {}, TWO_FEEDS);
+    const broken = following({ initech: failing, umbrella: withoutDatabase }, constant(1));
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: [
+        ...inputSeries([following({ acme: leader, globex: leader })], TWO_FEEDS),
+        ...inputSeries([broken], TWO_FEEDS, OTHER_JOB),
+      ],
       promql_expr_test: expressionTests(NOTHING),
     };
     expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);

@@ -97,8 +97,13 @@ describe('with Helm', () => {
     ],
     [
       'a second severity of the alerts',
-      { prometheusRule: { enabled: true, alertLabels: { severity: 'page' } } },
+      { podMonitor: { enabled: true }, prometheusRule: { enabled: true, alertLabels: { severity: 'page' } } },
       'prometheusRule.alertLabels: the label severity is set by',
+    ],
+    [
+      'alerts of series that it does not know',
+      { prometheusRule: { enabled: true } },
+      'prometheusRule.selector: set the labels',
     ],
     ['an alert that does not exist', { prometheusRule: { alerts: { Lag: {} } } }, "'Lag' not allowed"],
   ])('rejects %s', async (_what, values, complaint) => {

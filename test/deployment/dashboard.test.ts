@@ -74,7 +74,7 @@ describe('the queries of the dashboards', () => {
           metrics: true,
           unknown: [],
         });
-        const matchers = matchersIn(expr).filter(({ label }) => label !== 'namespace');
+        const matchers = matchersIn(expr).filter(({ label }) => label !== 'namespace' && label !== 'job');
         expect(matchers.filter(({ label, value }) => !text.includes(`${label}="${value}"`))).toEqual([]);
       }
     },

@@ -86,10 +86,18 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   ],
   [
     'the alerts of all feeds of a list',
-    { feeds: [{ name: 'acme' }], prometheusRule: { enabled: true } },
+    { feeds: [{ name: 'acme' }], podMonitor: { enabled: true }, prometheusRule: { enabled: true } },
     {
       PrometheusRule: {
-        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDown', '{namespace="documents"}')]) }] },
+        spec: {
+          groups: [
+            {
+              rules: expect.arrayContaining([
+                rule('ScanfeedDown', '{namespace="documents", job="documents/invoices-scanfeed"}'),
+              ]),
+            },
+          ],
+        },
       },
     },
   ],
@@ -104,13 +112,25 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   ],
   [
     'another namespace, in the alerts too',
-    { namespaceOverride: OTHER, prometheusRule: { enabled: true } },
+    {
+      namespaceOverride: OTHER,
+      podMonitor: { enabled: true, namespace: 'monitoring' },
+      prometheusRule: { enabled: true },
+    },
     {
       Deployment: { metadata: { namespace: OTHER } },
       ServiceAccount: { metadata: { namespace: OTHER } },
       PrometheusRule: {
         metadata: { namespace: OTHER },
-        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDown', `namespace="${OTHER}"`)]) }] },
+        spec: {
+          groups: [
+            {
+              rules: expect.arrayContaining([
+                rule('ScanfeedDown', `namespace="${OTHER}", job="monitoring/${OTHER}-invoices-scanfeed"`),
+              ]),
+            },
+          ],
+        },
       },
     },
   ],
@@ -254,11 +274,15 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   [
     'rules and a dashboard in other namespaces, with names that no release of another namespace has',
     {
+      serviceMonitor: { enabled: true },
       prometheusRule: { enabled: true, namespace: 'monitoring' },
       dashboard: { enabled: true, namespace: 'grafana' },
     },
     {
-      PrometheusRule: { metadata: { name: 'documents-invoices-scanfeed', namespace: 'monitoring' } },
+      PrometheusRule: {
+        metadata: { name: 'documents-invoices-scanfeed', namespace: 'monitoring' },
+        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDown', 'job="invoices-scanfeed"')]) }] },
+      },
       ConfigMap: { metadata: { name: 'documents-invoices-scanfeed-dashboard', namespace: 'grafana' } },
     },
   ],

@@ -1,7 +1,10 @@
 {{/* The labels of an alert: (list root severity). */}}
 {{- define "scanfeed.alertLabels" -}}
 severity: {{ index . 1 }}
-{{- with (index . 0).Values.prometheusRule.alertLabels }}
+{{- $root := index . 0 -}}
+{{- /* Alerts of two releases that count the events of all their feeds together differ only in this label. */}}
+{{- $job := ternary (dict) (dict "job" (include "scanfeed.job" $root)) (not (empty $root.Values.prometheusRule.selector)) -}}
+{{- with merge (dict) $root.Values.prometheusRule.alertLabels $job }}
 {{- if hasKey . "severity" }}
 {{- fail "prometheusRule.alertLabels: the label severity is set by the severity of each alert in prometheusRule.alerts" }}
 {{- end }}
@@ -39,7 +42,12 @@ the lowest value, backlogs the highest, and events the sum.
 {{- $feed := ternary "" (printf ", feed=%q" .Values.feed) (not (empty .Values.feeds)) -}}
 {{- /* Labels that counters and gauges have in common: with several feeds, counters have no label `feed`. */}}
 {{- $process := ternary "namespace, feed" "namespace" (empty .Values.feeds) -}}
-{{- $own := default (printf "namespace=%q%s" (include "scanfeed.namespace" .) $feed) .Values.prometheusRule.selector -}}
+{{- $job := include "scanfeed.job" . -}}
+{{- if not (or $job .Values.prometheusRule.selector) }}
+{{- fail "prometheusRule.selector: set the labels of the series of this release, such as job=\"scanfeed\"; the chart knows them only if podMonitor or serviceMonitor is enabled" }}
+{{- end }}
+{{- $release := printf "namespace=%q, job=%q%s" (include "scanfeed.namespace" .) $job $feed -}}
+{{- $own := default $release .Values.prometheusRule.selector -}}
 - name: scanfeed
   {{- with .Values.prometheusRule.interval }}
   interval: {{ . }}
@@ -51,7 +59,7 @@ the lowest value, backlogs the highest, and events the sum.
       # A crash loop is not always absent, so restarts count as well.
       expr: |-
         absent(scanfeed_build_info{ {{- $own -}} })
-        or max by (namespace, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ .window }}])) > {{ .restarts }}
+        or max by (namespace, job, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ .window }}])) > {{ .restarts }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}

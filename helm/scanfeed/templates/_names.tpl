@@ -33,6 +33,16 @@ name: {{ $prefix }}{{ include "scanfeed.fullname" (index . 0) }}{{ index . 2 }}
 namespace: {{ $namespace }}
 {{- end }}
 
+{{/* The label `job` that the operator gives to the series of this release; empty if the chart does not create their monitor. */}}
+{{- define "scanfeed.job" -}}
+{{- if .Values.podMonitor.enabled -}}
+{{- $monitor := include "scanfeed.placement" (list . .Values.podMonitor.namespace "") | fromYaml -}}
+{{ $monitor.namespace }}/{{ $monitor.name }}
+{{- else if .Values.serviceMonitor.enabled -}}
+{{ include "scanfeed.fullname" . }}
+{{- end }}
+{{- end }}
+
 {{/* Address of the status page; empty if only the cluster can reach it. */}}
 {{- define "scanfeed.statusPageUrl" -}}
 {{- with .Values.dashboard.statusPageUrl }}

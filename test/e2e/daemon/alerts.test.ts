@@ -56,7 +56,7 @@ test('fires alerts when the service fails or the daemon is down, and resolves th
   const exposition = (await daemon.get('/metrics')).body;
   expect(await runTool('promtool', ['check', 'metrics'], exposition)).toEqual({ status: 0, stdout: '', stderr: '' });
 
-  const prometheus = await Prometheus.watching(`127.0.0.1:${port}`, 'documents', rules);
+  const prometheus = await Prometheus.watching(`127.0.0.1:${port}`, rules);
   const firing = () => prometheus.firing();
   await eventually(() => prometheus.value('scanfeed_caught_up{namespace="documents", feed="invoices"}')).toBe(1);
   await eventually(firing).toEqual([]);

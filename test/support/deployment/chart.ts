@@ -60,13 +60,17 @@ export const TWO_FEEDS = {
   feeds: ['acme', 'globex'].map((name) => ({ name, apiKey: { existingSecret: 'recognition', key: name } })),
 };
 
+/** The job of the release "invoices", whose pods the chart's PodMonitor finds. */
+export const JOB = 'documents/invoices-scanfeed';
+
 /** The chart's alerts as a rule file, with these changes to the values. */
 export async function renderAlerts(
   helm: string,
   prometheusRule: Readonly<Record<string, unknown>> = {},
   feeds: typeof ONE_FEED | typeof TWO_FEEDS = ONE_FEED,
 ) {
-  const values = { ...REQUIRED, ...feeds, prometheusRule: { enabled: true, ...prometheusRule } };
+  const podMonitor = { enabled: true };
+  const values = { ...REQUIRED, ...feeds, podMonitor, prometheusRule: { enabled: true, ...prometheusRule } };
   const rules = (await render(helm, values)).find(({ kind }) => kind === 'PrometheusRule');
   return rules?.spec as AlertFile;
 }

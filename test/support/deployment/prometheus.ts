@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { unusedPort } from '../program/gateway.js';
-import { type AlertFile, testFolder } from './chart.js';
+import { type AlertFile, JOB, testFolder } from './chart.js';
 
 /** Prometheus with one target and one file of rules, which it looks at several times a second. */
 export class Prometheus {
@@ -13,10 +13,11 @@ export class Prometheus {
     private readonly process: ChildProcess,
   ) {}
 
-  /** @param target `host:port`, scraped with the label that the operator gives to what it finds */
-  static async watching(target: string, namespace: string, rules: AlertFile): Promise<Prometheus> {
+  /** @param target `host:port`, scraped with the labels that the operator gives to the pods of the release "invoices" */
+  static async watching(target: string, rules: AlertFile): Promise<Prometheus> {
     const folder = await testFolder();
-    const job = { job_name: 'scanfeed', static_configs: [{ targets: [target], labels: { namespace } }] };
+    const labels = { namespace: 'documents' };
+    const job = { job_name: JOB, static_configs: [{ targets: [target], labels }] };
     const config = {
       global: { scrape_interval: '200ms', scrape_timeout: '200ms', evaluation_interval: '200ms' },
       rule_files: ['rules.json'],
