@@ -1,5 +1,7 @@
+import type { Clock } from '../core/clock.js';
 import type { ServiceClientOptions } from '../service/client.js';
 import { createDispatcher } from '../service/http/dispatcher.js';
+import { obeyRetryAfter } from '../service/http/obey-retry-after.js';
 import { createRateLimit } from '../service/http/rate-limit.js';
 import type { ServiceSettings } from '../settings/settings.js';
 import type { FeedService } from '../sync/ports/index.js';
@@ -18,7 +20,7 @@ export interface OpenService {
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
  * @param connections maximum number of connections to each address
  */
-export function createServiceConnections(connections: number) {
+export function createServiceConnections(connections: number, clock: Clock) {
   // The process has one proxy and one rate; the first feed brings them with its other settings.
   let shared: ReturnType<typeof open> | undefined;
   const open = ({ readProxy, requestsPerSecond }: ServiceSettings) => ({
@@ -29,7 +31,7 @@ export function createServiceConnections(connections: number) {
     open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']): OpenService {
       shared ??= open(settings);
       const client = createClient(settings, shared.dispatcher, onRequest);
-      return { service: shared.limitRate(client), close: () => client.close() };
+      return { service: obeyRetryAfter(shared.limitRate(client), clock), close: () => client.close() };
     },
     /** Ends all connections. */
     close: async (): Promise<void> => {

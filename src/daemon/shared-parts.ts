@@ -69,7 +69,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
     ...(single === null && { invalidFeeds }),
   });
   const readiness = createReadiness();
-  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single));
+  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single), clock);
   const nextOutage = createCounter();
   // The only feed is already named in every line.
   const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);

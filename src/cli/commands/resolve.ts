@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
 import { createProcessBudget } from '../../daemon/memory.js';
+import { obeyRetryAfter } from '../../service/http/obey-retry-after.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
@@ -135,7 +136,7 @@ async function resolveAll(
 function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
   const { feed, pending, database } = work.settings;
   const store = openFeedStore(work, clock);
-  const watched = watchService(service, (error) => stop.abort(error));
+  const watched = watchService(obeyRetryAfter(service, clock), (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = createProcessBudget(memoryBudgetBytes);
   const keptDays = database.retention.runs;

@@ -1,4 +1,5 @@
 import { createProcessBudget } from '../../daemon/memory.js';
+import { obeyRetryAfter } from '../../service/http/obey-retry-after.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
 import type { PassContext } from '../../sync/passes/pass-context.js';
@@ -42,7 +43,7 @@ export async function withPassWorker(
   const connections = settings.feed.resolveConcurrency + 1;
   await withService(settings.service, feed, connections, async (service) => {
     let leaveUntil = Number.NEGATIVE_INFINITY;
-    const run = createSlices(pass, work, service, clock, progress);
+    const run = createSlices(pass, work, obeyRetryAfter(service, clock), clock, progress);
     await use({
       runSlice: async (signal) => {
         if (clock.monotonic() < leaveUntil) return 'left';

@@ -1,8 +1,9 @@
 import { classifyError } from '../../core/errors.js';
 import type { CheckedEntry } from '../../sync/page/check-page.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
+import type { Postponed } from '../../sync/results/load-result.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
-import { pendingPause } from '../../sync/results/retry-pending.js';
+import { postponed } from '../../sync/results/retry-pending.js';
 import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
 import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
@@ -38,11 +39,9 @@ export async function resolveRun(
   if ('revision' in tried) {
     return { scanId, revision: tried.revision, outcome: 'resolved', reason: null, detail: null };
   }
-  const { reason } = tried;
-  const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
-  await withCurrentLease(work, async (lease) =>
-    (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
-  );
+  const { reason, retryAfterMs } = tried;
+  const failed = [postponed(run, reason, parts.pendingRetryMs, retryAfterMs)];
+  await withCurrentLease(work, async (lease) => ((await parts.store.postponePending(lease, failed)) ? true : null));
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
 }
 
@@ -52,11 +51,11 @@ async function loadAndStore(
   work: FeedCommandContext<never>,
   { loader, store }: ResolveParts,
   signal: AbortSignal,
-): Promise<Pick<PendingRun, 'revision'> | Pick<PendingRun, 'reason'>> {
+): Promise<Pick<PendingRun, 'revision'> | Pick<Postponed, 'reason' | 'retryAfterMs'>> {
   const verdict = await loader.loadOnce(run, signal);
   try {
     signal.throwIfAborted();
-    if (verdict.kind === 'pending') return { reason: verdict.reason };
+    if (verdict.kind === 'pending') return verdict;
     const stored = await storeRun(verdict.entry, work, store);
     if (stored === null) return { reason: 'invalid_result' };
     return stored.kind === 'stored' ? { revision: verdict.entry.accepted.run.revision } : { reason: stored.reason };

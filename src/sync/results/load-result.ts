@@ -1,13 +1,9 @@
-import type { Clock } from '../../core/clock.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import type { Reservation } from '../memory/memory-budget.js';
 import { LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
 import type { FeedService, PendingReason, RawRun } from '../ports/index.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
-
-/** Maximum pause for a Retry-After of the single-run endpoint, milliseconds: a page waits no longer than this for its results. */
-const MAX_RETRY_AFTER_MS = 20_000;
 
 export type WantedRun = Parameters<typeof judgeResult>[0];
 
@@ -17,8 +13,11 @@ export type WantedRun = Parameters<typeof judgeResult>[0];
  */
 export type LoadOutcome =
   | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly reservation: Reservation })
-  | Extract<ResultVerdict, { kind: 'pending' }>
+  | Postponed
   | { readonly kind: 'does_not_fit'; readonly bytes: number };
+
+/** The result could not be loaded. `retryAfterMs`: minimum pause that the service asked for, milliseconds. */
+export type Postponed = Extract<ResultVerdict, { kind: 'pending' }> & Pick<Failure, 'retryAfterMs'>;
 
 /** Options for loading the results of one page, or one pending result. */
 export interface LoadOptions {
@@ -38,21 +37,17 @@ export type LoadResult = (run: WantedRun, options: LoadOptions) => Promise<LoadO
 
 export interface LoadSettings {
   readonly service: FeedService;
-  readonly clock: Clock;
   readonly markdown: boolean;
   /** Maximum number of requests at once. */
   readonly concurrency: number;
 }
 
 /** Creates a loader that limits the number of concurrent requests for the results of a feed. */
-export function createLoadResult({ service, clock, markdown, concurrency }: LoadSettings): LoadResult {
+export function createLoadResult({ service, markdown, concurrency }: LoadSettings): LoadResult {
   const limited = limitConcurrency(concurrency);
-  let pausedUntil = Number.NEGATIVE_INFINITY;
 
   const request = async (run: WantedRun, maxBytes: number, reservation: Reservation): Promise<RawRun> => {
     const { signal } = reservation;
-    // A Retry-After applies to all requests.
-    if (clock.monotonic() < pausedUntil) await clock.sleep(pausedUntil - clock.monotonic(), signal);
     signal.throwIfAborted();
     const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
     const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
@@ -76,12 +71,9 @@ export function createLoadResult({ service, clock, markdown, concurrency }: Load
     } catch (error) {
       reservation.release();
       if (reservation.preemptedFor !== null) return { kind: 'does_not_fit', bytes: reservation.preemptedFor };
-      const { kind, retryAfterMs } = classifyError(error);
+      const { kind, action, retryAfterMs } = classifyError(error);
       if (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES) return { kind: 'does_not_fit', bytes: 0 };
-      if (retryAfterMs !== undefined) {
-        pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
-      }
-      return { kind: 'pending', reason: reasonOf(kind) };
+      return { kind: 'pending', reason: reasonOf(kind), ...(action === 'retry' && { retryAfterMs }) };
     }
   };
 

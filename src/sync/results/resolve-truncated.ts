@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/clock.js';
 import type { MemoryBudget, MemoryTicket, Priority, Reservation } from '../memory/memory-budget.js';
 import { type CheckedEntry, type CheckedPage, type Loading, withPending } from '../page/check-page.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
@@ -10,6 +11,7 @@ import {
   type LoadOptions,
   type LoadOutcome,
   type LoadSettings,
+  type Postponed,
   type WantedRun,
 } from './load-result.js';
 
@@ -42,10 +44,11 @@ export interface ResultLoader {
     run: WantedRun,
     signal: AbortSignal,
     priority?: Extract<Priority, 'deferred' | 'pending'>,
-  ): Promise<ResultVerdict & { release(): void }>;
+  ): Promise<(Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void }>;
 }
 
 export interface ResultLoaderOptions extends LoadSettings {
+  readonly clock: Clock;
   readonly store: Pick<FeedStore, 'findStored'>;
   readonly budget: MemoryBudget;
   /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */
@@ -61,9 +64,10 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     for (let tries = 1; ; tries += 1) {
       const outcome = await loadResult(run, options);
       if (outcome.kind === 'does_not_fit') return signal.aborted ? NOT_LOADED : outcome;
-      const isFinal = outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries;
-      if (isFinal || signal.aborted) return outcome;
-      await clock.sleep(pauseAfter(tries, { action: 'retry' }, clock.random(), RESULT_BACKOFF), signal);
+      if (outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries) return outcome;
+      const pauseMs = pauseAfter(tries, { ...outcome, action: 'retry' }, clock.random(), RESULT_BACKOFF);
+      if (pauseMs > RESULT_LIMITS.pageMs || signal.aborted) return outcome;
+      await clock.sleep(pauseMs, signal);
       if (signal.aborted) return outcome;
     }
   };

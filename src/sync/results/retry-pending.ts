@@ -88,7 +88,7 @@ async function retryRun(
 ): Promise<'stored' | 'fenced' | PostponedTry> {
   const { store, loader, observer, pendingRetryMs } = context;
   const tried = await loader.loadOnce(run, signal, run.reason === 'no_memory' ? 'deferred' : 'pending');
-  if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
+  if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs, tried.retryAfterMs);
   try {
     const outcome = await limited(async () => {
       signal.throwIfAborted(); // it may have waited for other commits
@@ -107,7 +107,8 @@ async function retryRun(
   }
 }
 
-function postponed(run: PendingRun, reason: PendingReason, firstMs: number): PostponedTry {
+export function postponed(run: PendingRun, reason: PendingReason, firstMs: number, retryAfterMs = 0): PostponedTry {
   const { scanId, revision, attempts, pendingForMs } = run;
-  return { scanId, revision, reason, nextTryInMs: pendingPause(attempts + 1, pendingForMs, firstMs) };
+  const nextTryInMs = Math.max(retryAfterMs, pendingPause(attempts + 1, pendingForMs, firstMs));
+  return { scanId, revision, reason, nextTryInMs };
 }

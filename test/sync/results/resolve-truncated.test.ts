@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { httpStatusError } from '../../../src/service/errors/status-errors.js';
+import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import { checkPage } from '../../../src/sync/page/check-page.js';
 import { createResultLoader } from '../../../src/sync/results/resolve-truncated.js';
@@ -35,4 +37,30 @@ it.each([
   const resolved = completed.filter(({ loading }) => loading === 'resolved');
   expect(resolved.map(({ accepted }) => accepted.run.scanId)).toEqual(loaded);
   expect(completed).toHaveLength(entries.length);
+});
+
+it.each([
+  [HOUR_MS, 'as pending, without another request', ['a'], ['pending', 'pending', 'pending']],
+  [15_000, 'after its results were requested again', ['a', 'a', 'b', 'c'], ['resolved', 'resolved', 'resolved']],
+])('obeys a Retry-After of %i ms: the page commits %s', async (retryAfterMs, _, requests, loadings) => {
+  const clock = new VirtualClock();
+  const pause = httpStatusError({ operation: 'run', status: 429, retryAfterMs });
+  const service = new ModelService({
+    before: async () => {
+      if (service.requests.length === 1) throw pause;
+    },
+  });
+  const budget = createMemoryBudget(1024 * 1024);
+  const loader = createResultLoader({
+    ...{ service: obeyRetryAfter(service, clock), clock, budget, markdown: false, concurrency: 1, keptDays: null },
+    store: new ModelStore(clock.now, { monotonic: clock.monotonic }),
+  });
+  for (const scanId of ['a', 'b', 'c']) service.runs.set(scanId, entryJson({ scanId }));
+  const entries = [...service.runs.keys()].map((scanId) =>
+    entryJson({ scanId, data: undefined, resultTruncated: true }),
+  );
+  const page = checkPage(rawPage(pageJson(entries)));
+  const completed = loader.completePage(page, budget.enqueue('feed'), new AbortController().signal);
+  const loaded = (await clock.run(completed)).map(({ loading }) => loading);
+  expect([service.requests.toSorted(), loaded]).toEqual([requests, loadings]);
 });

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
 import { NO_COUNTS } from '../../../src/core/counts.js';
+import { httpStatusError } from '../../../src/service/errors/status-errors.js';
+import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
@@ -103,6 +105,38 @@ it('postpones a result that the database does not store, so that it does not dis
   expect(tries).toBeGreaterThan(0);
   expect(tries).toBeLessThan(5);
   expect(outcomes).not.toContain('resolved');
+  stop.abort();
+  await clock.run(following);
+});
+
+it('sends no request for a result while the service asks for a pause, and commits pages meanwhile', async () => {
+  const clock = new VirtualClock();
+  const sent: number[] = [];
+  const HOUR = 3_600_000;
+  const service = new ModelService({
+    before: async (operation) => {
+      if (operation === 'run') sent.push(clock.monotonic());
+      const leftMs = HOUR - clock.monotonic();
+      if (operation === 'run' && leftMs > 0) throw httpStatusError({ operation, status: 429, retryAfterMs: leftMs });
+    },
+  });
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const stop = new AbortController();
+  const context = engineContext({ clock, service: obeyRetryAfter(service, clock), store, pollIntervalMs: 60_000 });
+  const deliver = (scanId: string) => {
+    service.feed.push(entryJson({ scanId, data: undefined, resultTruncated: true }));
+    service.runs.set(scanId, entryJson({ scanId }));
+  };
+  for (let n = 0; n < COUNT; n += 1) deliver(`scan-${n}`);
+  const following = syncFeed(context, stop.signal);
+  for (let minute = 10; minute < 60; minute += 10) {
+    deliver(`later-${minute}`);
+    await clock.advance(590_000);
+    expect(store.rows.get(`later-${minute}`)?.pending).toBe('not_loaded');
+  }
+  expect(new Set(sent)).toEqual(new Set([sent[0]]));
+  await clock.advance(2 * HOUR);
+  expect([...store.rows].filter(([, row]) => row.pending !== null)).toEqual([]);
   stop.abort();
   await clock.run(following);
 });
