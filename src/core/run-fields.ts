@@ -19,6 +19,8 @@ export const INTERFACE_FIELDS = [
   'markdown',
   'rawOcrResult',
 ] as const;
+/** Fields of the outermost object of all answers (interface 2). */
+export const ANSWER_FIELDS: ReadonlySet<string> = new Set([...INTERFACE_FIELDS, 'items', 'nextCursor', 'statusUrl']);
 export type InterfaceField = (typeof INTERFACE_FIELDS)[number];
 /** Maximum revision that can be stored: that of PostgreSQL's `integer`. */
 export const MAX_REVISION = 2 ** 31 - 1;

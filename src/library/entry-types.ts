@@ -97,7 +97,8 @@ export interface UnusableEntry {
   /** Its index on the page, from 0. */
   readonly index: number;
   /**
-   * The field that does not match: `scan_id`, `revision`, `status`, `environment`, `document_type`, `file_name` or `not_an_object`.
+   * The field that does not match: `scan_id`, `revision`, `status`, `environment`, `document_type` or `file_name`; else
+   * `repeated_field` or `not_an_object`.
    */
   readonly reason: string;
   /** The reason in words, without values: `revision is not an integer from 1 to 2147483647`. */

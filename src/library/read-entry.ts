@@ -9,8 +9,8 @@ type Unusable = Extract<EntryCheck, { usable: false }>;
 const RUN_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
 
 /** Reads an entry of the feed by the rules of the daemon. Returns what is wrong if it is not usable. */
-export function readEntry(given: unknown): FeedEntry | Unusable {
-  const check = checkEntry(given);
+export function readEntry(given: unknown, repeated: readonly InterfaceField[] = []): FeedEntry | Unusable {
+  const check = checkEntry(given, repeated);
   if (!check.usable) return check;
   const value = valuesOf(given as Fields, check);
   return value('status') === 'failed' ? failedEntry(given as Fields, check) : completedEntry(given as Fields, check);

@@ -11,11 +11,11 @@ export interface SortedEntries {
 }
 
 /** Reads the entries of a page one by one, so that a bad one does not hide the others. */
-export function sortEntries(page: Pick<RawPage, 'body'>): SortedEntries {
+export function sortEntries(page: Pick<RawPage, 'body' | 'places'>): SortedEntries {
   const entries: FeedEntry[] = [];
   const unusable: UnusableEntry[] = [];
   itemsOf(page).forEach((entry, index) => {
-    const read = readEntry(entry);
+    const read = readEntry(entry, page.places.repeatedOf(index));
     if (isUnusable(read)) unusable.push({ index, reason: read.reason, detail: read.detail, entry });
     else entries.push(read);
   });

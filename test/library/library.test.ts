@@ -122,12 +122,14 @@ describe('followFeed', () => {
       entryJson({ scanId: 'b', revision: 0 }),
       '7',
       entryJson({ scanId: 'c' }),
+      `{"revision":1,${entryJson({ scanId: 'd', revision: 2 }).slice(1)}`,
     ]);
     const { pages, scanIds } = await toTheEnd();
     expect(scanIds).toEqual(['a', 'c']);
     expect(pages[0]?.unusable).toMatchObject([
       { index: 1, reason: 'revision', detail: expect.stringContaining('integer'), entry: { scanId: 'b' } },
       { index: 2, reason: 'not_an_object', entry: 7 },
+      { index: 4, reason: 'repeated_field', detail: 'repeated: revision' },
     ]);
   });
 

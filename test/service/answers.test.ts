@@ -85,6 +85,40 @@ describe('a page as received', () => {
   });
 });
 
+describe('an answer that has a field twice', () => {
+  it.each([
+    ['items', `{"items":[${entryJson()}],"nextCursor":"c","items":[]}`],
+    ['items', `{"it\\u0065ms":[],"nextCursor":"c","items":[${entryJson()}]}`],
+    ['nextCursor', '{"nextCursor":"a","items":[],"nextCursor":"b"}'],
+    ['nextCursor', `{"nextCursor":"${'a'.repeat(100_000)}","items":[],"nextCursor":"b"}`],
+  ])('is no page: %s', async (field, json) => {
+    context.service.answer(reply(200, json));
+    const expected = { kind: 'wrong_shape', action: 'hold', fields: [`${field} (repeated)`] };
+    expect(await rejection(readPage())).toMatchObject(expected);
+  });
+
+  it.each(['"revision":2', '"partnerTestMode":true', '"rawOcrResult":1,"rawOcrResult":2'])(
+    'is no run: %s',
+    async (members) => {
+      context.service.answer(reply(200, `${entryJson().slice(0, -1)},${members}}`));
+      expect(await rejection(operations.run(context.client()))).toMatchObject({ kind: 'wrong_shape', action: 'hold' });
+    },
+  );
+
+  it('is no submission, and no text of an error', async () => {
+    const answer = '{"scanId":"a","status":"processing","statusUrl":"","scanId":"b"}';
+    context.service.answer(reply(202, answer), reply(500, '{"error":"Fehler.","error":"Kein Fehler."}'));
+    const client = context.client();
+    expect(await rejection(client.submit(pdf))).toMatchObject({ kind: 'wrong_shape', fields: ['scanId (repeated)'] });
+    expect(await rejection(client.readPage(page, never))).toMatchObject({ kind: 'http_500', germanText: undefined });
+  });
+
+  it('is read when only a field that the interface does not know is repeated', async () => {
+    context.service.answer(reply(200, '{"x":1,"items":[],"x":2,"nextCursor":"c"}'));
+    expect(await readPage()).toMatchObject({ items: [], nextCursor: 'c' });
+  });
+});
+
 describe('a single run', () => {
   it('is returned as received, up to the allowed size', async () => {
     const json = entryJson({ data: { n: rawJson('1.10') } });

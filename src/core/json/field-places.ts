@@ -5,12 +5,14 @@ import type { Range, Slice } from './scan.js';
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
 export type ReadField = (field: InterfaceField) => Slice | null;
 
-/** Positions of the fields of runs in a JSON text. If a field is repeated, the last one counts, as in JSON.parse. */
+/** Positions of the fields of runs in a JSON text. */
 export interface FieldPlaces {
   /** Records a member of run n. Other fields than those of the interface are ignored. */
   add(run: number, name: Range, value: Range): void;
   /** Returns the reader of the fields of run n. */
   fieldsOf(run: number): ReadField;
+  /** Returns the fields that run n has more than once. */
+  repeatedOf(run: number): readonly InterfaceField[];
 }
 
 /** Maximum number of runs in one text. The client refuses larger pages, since the places of millions would not fit into memory. */
@@ -23,12 +25,15 @@ const NULL = 0x6e; // no other value begins with an n
 
 export function createFieldPlaces(json: Uint8Array): FieldPlaces {
   let places: Int32Array = NO_PLACES;
+  /** One bit for each field, by run. */
+  const repeated = new Map<number, number>();
   return {
     add: (run, name, { start, end }) => {
       const index = fieldIndex(json, name);
       if (index === undefined || run >= MAX_RUNS) return;
       const at = run * NUMBERS_PER_RUN + 2 * index;
       if (at >= places.length) places = enlarged(places, at);
+      if (places[at] !== 0) repeated.set(run, (repeated.get(run) ?? 0) | (1 << index));
       places[at] = start;
       places[at + 1] = end;
     },
@@ -36,6 +41,10 @@ export function createFieldPlaces(json: Uint8Array): FieldPlaces {
       const at = run * NUMBERS_PER_RUN + 2 * (INDEX.get(field) as number);
       const start = places[at] ?? 0;
       return start === 0 || json[start] === NULL ? null : { json, start, end: places[at + 1] as number };
+    },
+    repeatedOf: (run) => {
+      const bits = repeated.get(run) ?? 0;
+      return bits === 0 ? [] : INTERFACE_FIELDS.filter((_, index) => bits & (1 << index));
     },
   };
 }

@@ -10,19 +10,9 @@ const { COMMA, OPEN_ARRAY, CLOSE_ARRAY } = JSON_BYTES;
 
 /** Returns the members of a JSON object. If a key is repeated, the last one counts, as in JSON.parse. */
 export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
-  return new Map(allMembers(json));
-}
-
-/** Returns all members of a JSON object in order, repeated keys included. */
-export function allMembers(json: Uint8Array): readonly (readonly [name: string, value: Range])[] {
-  const members: [string, Range][] = [];
+  const members = new Map<string, Range>();
   const from = hasByteOrderMark(json) ? 3 : 0;
-  scanMembers(
-    json,
-    1,
-    ({ name, value }) => members.push([JSON.parse(textOf(json, name)) as string, { ...value }]),
-    from,
-  );
+  scanMembers(json, 1, ({ name, value }) => members.set(JSON.parse(textOf(json, name)) as string, { ...value }), from);
   return members;
 }
 

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import { ANSWER_FIELDS } from '../run-fields.js';
 import { createFieldPlaces, type FieldPlaces } from './field-places.js';
 import { nameOf, textOf } from './ranges.js';
 import { type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
@@ -36,6 +37,14 @@ export class TooManyValues extends Error {
   }
 }
 
+/** An answer has a field twice: whichever value is taken, the other one would be lost. */
+export class RepeatedField extends Error {
+  override readonly name = 'RepeatedField';
+  constructor(readonly field: string) {
+    super(`the field ${field} is repeated`);
+  }
+}
+
 /** The values that no decision depends on. */
 export interface SkippableValues {
   /** Depth of the runs, the deepest objects whose members may be skipped: 1 is the outermost object. */
@@ -60,7 +69,7 @@ export interface Parsed {
  * values before it creates any of them.
  * @param json UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD
  * @param skippable undefined: no value is skipped
- * @throws JsonSyntaxError, TooManyValues
+ * @throws JsonSyntaxError, TooManyValues, RepeatedField
  */
 export function parseSkippingLargeValues(
   json: Uint8Array,
@@ -71,7 +80,13 @@ export function parseSkippingLargeValues(
   let entries = 0;
   let places = createFieldPlaces(json);
   let current = places;
-  const facts = scanMembers(json, skippable?.depth ?? 0, (member) => {
+  const found = new Set<string>();
+  const repeated = new Set<string>();
+  const facts = scanMembers(json, skippable?.depth ?? 1, (member) => {
+    if (member.depth === 1) {
+      const name = nameOf(json, member.name);
+      if (ANSWER_FIELDS.has(name)) (found.has(name) ? repeated : found).add(name);
+    }
     if (skippable === undefined) return;
     const { entries: name } = skippable;
     if (member.depth === skippable.depth) current.add(member.element, member.name, member.value);
@@ -87,6 +102,7 @@ export function parseSkippingLargeValues(
   const values = large.reduce((left, member) => left - member.values + 1, facts.values);
   const bytes = large.reduce((left, { start, end }) => left - (end - start), json.length);
   if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
+  for (const field of repeated) throw new RepeatedField(field);
   return { value: parse(without(json, large)), facts, places };
 }
 

@@ -4,10 +4,21 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { FieldPlaces } from '../../core/json/field-places.js';
 import type { JsonFacts } from '../../core/json/scan.js';
-import { parseSkippingLargeValues, type SkippableValues, TooManyValues } from '../../core/json/skip-large-values.js';
+import {
+  parseSkippingLargeValues,
+  RepeatedField,
+  type SkippableValues,
+  TooManyValues,
+} from '../../core/json/skip-large-values.js';
 import { JsonSyntaxError } from '../../core/json/tokens.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
-import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from '../errors/body-errors.js';
+import {
+  BodyTooLargeError,
+  CutBodyError,
+  NotJsonError,
+  TooManyValuesError,
+  WrongShapeError,
+} from '../errors/body-errors.js';
 
 type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
@@ -36,7 +47,7 @@ const DECOMPRESSORS = {
 
 /**
  * Reads a response as JSON. It takes at most `maxBytes` of memory, decompressed.
- * @throws BodyTooLargeError, TooManyValuesError, CutBodyError, NotJsonError, or the error of the connection
+ * @throws BodyTooLargeError, TooManyValuesError, WrongShapeError, CutBodyError, NotJsonError, or the error of the connection
  */
 export async function readJson(
   response: Response,
@@ -54,6 +65,8 @@ export async function readJson(
     if (error instanceof TooManyValues) {
       throw new TooManyValuesError(status, error.values, error.bytes, error.entries);
     }
+    if (error instanceof RepeatedField)
+      throw new WrongShapeError(status, 'the response', [`${error.field} (repeated)`]);
     // Such a body ends with its connection, so only its syntax shows whether it is complete.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
     throw error instanceof JsonSyntaxError ? notJson(syntaxReason(bytes, error)) : error;

@@ -25,8 +25,12 @@ export type EntryCheck =
       readonly revision: number | null;
     };
 
-/** Why an entry is quarantined. `refused`: PostgreSQL does not accept it. */
+/**
+ * Why an entry is quarantined. `repeated_field`: it has a field twice, and nothing tells which value is right. `refused`:
+ * PostgreSQL does not accept it.
+ */
 export type RejectReason =
+  | 'repeated_field'
   | 'not_an_object'
   | 'scan_id'
   | 'revision'
@@ -59,21 +63,27 @@ type Problem = { readonly reason: RejectReason; readonly detail: string };
 
 /**
  * Checks an entry of the feed, or a finished single run, against interface 2.1. Never quotes values. Pure.
+ * @param repeated the fields that it has more than once
  * @param bytes of the entry, if they may contain something that parsing hides: invalid UTF-8, deep nesting, exponents, very
  * many elements
  * @param toStore the parts of the bytes to store, cut between values, if not all are stored
  */
 export function checkEntry(
   entry: unknown,
+  repeated: readonly InterfaceField[] = [],
   bytes?: Uint8Array,
   toStore: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
 ): EntryCheck {
   if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
-  const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
-  const revision = usableRevision(entry.revision);
-  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(toStore);
+  const scanId = repeated.includes('scanId') || hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
+  const revision = repeated.includes('revision') ? null : usableRevision(entry.revision);
+  const problem = repeatedProblem(repeated) ?? requiredFieldProblem(entry, scanId, revision) ?? limitProblem(toStore);
   if (problem !== null) return unusable(problem, scanId, revision);
   return { usable: true, ...checkOptional(entry, bytes) };
+}
+
+function repeatedProblem(repeated: readonly InterfaceField[]): Problem | null {
+  return repeated.length === 0 ? null : { reason: 'repeated_field', detail: `repeated: ${repeated.join(', ')}` };
 }
 
 function requiredFieldProblem(entry: Fields, scanId: string | null, revision: number | null): Problem | null {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { ReadField } from '../../core/json/field-places.js';
-import { allMembers, bytesOf, elementRanges, memberRanges, sliceOf } from '../../core/json/ranges.js';
+import { bytesOf, elementRanges, memberRanges, sliceOf } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
 import type { InterfaceField } from '../../core/run-fields.js';
 import type {
@@ -54,7 +54,7 @@ export function checkPage(page: RawPage): CheckedPage {
   page.items.forEach((item, index) => {
     const payload = () => bytesOf(index);
     const bytes = suspect ? payload() : undefined;
-    const checked = checkEntry(item, bytes);
+    const checked = checkEntry(item, places.repeatedOf(index), bytes);
     if (!checked.usable) {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
@@ -77,23 +77,17 @@ export function checkRun(raw: RawRun): CheckedEntry | null {
   const { body, places } = raw;
   const { rawOcrResult: _, ...run } = raw.run;
   const payload = () => body; // must not keep the parsed answer, which may take 100 times as much memory
-  const received = isSuspect(raw) ? withoutMember(body, 'rawOcrResult') : null;
-  const checked = received === null ? checkEntry(run) : checkEntry(run, body, received);
+  const received = isSuspect(raw) ? withoutRawResult(raw) : null;
+  const checked = received === null ? checkEntry(run) : checkEntry(run, [], body, received);
   if (!checked.usable) return null;
   const isStorable = received === null || received.every(isStorableJson);
   return (isStorable ? checkedEntry : repairedEntry)(checked, places.fieldsOf(0), payload);
 }
 
-/** Returns the bytes of an object with null in place of one member's value. */
-function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
-  const pieces: Uint8Array[] = [];
-  let from = 0;
-  for (const [name, { start, end }] of allMembers(json)) {
-    if (name !== left) continue;
-    pieces.push(json.subarray(from, start), NULL);
-    from = end;
-  }
-  return [...pieces, json.subarray(from)];
+/** Returns the bytes of an answer with null in place of its `rawOcrResult`. */
+function withoutRawResult({ body, places }: RawRun): readonly Uint8Array[] {
+  const left = places.fieldsOf(0)('rawOcrResult');
+  return left === null ? [body] : [body.subarray(0, left.start), NULL, body.subarray(left.end)];
 }
 
 const NULL = Buffer.from('null');
