@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '871b92e7defb1e8fd5b2daa8a0e124739fc201160b6023748b65a51fcc942470',
-  '0002_reporting.sql': 'ea47150056b00cee3b3ac360b403c0136f9f0cc9ea5977150aabd0d87f20583b',
+  '0002_reporting.sql': 'e63a764affe22912290c38dfe1a308816054c55cf3ca61f12ddbc81d17b22917',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
-import { forgetProgress } from '../../storage/reporting/new-documents.js';
+import { forgetProgress, type SkippedDocument } from '../../storage/reporting/new-documents.js';
 import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
 import type { ReportColumn, ReportView } from '../../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
@@ -122,10 +122,15 @@ function refresh({ all, feed, json }: Given & { all?: true }, io: CommandProcess
   return withReports(io, feed, async (connection, readerRole) => {
     if (all) await forgetProgress(connection);
     const progress = progressLine(io);
-    const done = await refreshReports(connection, readerRole, (soFar) => {
+    const scanned = (soFar: number) => {
       progress.show(() => `${counted(soFar, 'change', 'changes')} scanned`);
       return true;
-    }).finally(() => progress.clear());
+    };
+    const skipped = ({ scanId, error }: SkippedDocument) => {
+      progress.clear();
+      io.note(`scanfeed: the document of ${scanId} was skipped: ${describeError(error).message}\n`);
+    };
+    const done = await refreshReports(connection, readerRole, scanned, skipped).finally(() => progress.clear());
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));

@@ -8,6 +8,9 @@ const SLICE_MS = 100;
 /** Maximum time of a turn, after which tasks of other schemas run, milliseconds; about half of it is rest. */
 const TURN_MS = 2_000;
 
+const SKIPPED =
+  'its fields get no columns in typed views, but its run is stored; if PostgreSQL cannot read it, restore it from a backup';
+
 /**
  * Builds typed views for new documents. Always runs once after the start: a new release may define views differently. While
  * the feed or its history is catching up, every document is new and PostgreSQL is the bottleneck, so each check searches only a
@@ -29,7 +32,12 @@ export function refreshViews(
       isTimeLeft = 2 * (clock.monotonic() - since) <= (isReadingInBulk() ? SLICE_MS : TURN_MS);
       return isTimeLeft;
     };
-    const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, between);
+    const { views, columns, built, failed } = await refreshReports(
+      connection,
+      settings.readerRole,
+      between,
+      ({ scanId, error }) => logger.warn('skipped a document for views', { scanId, remedy: SKIPPED, error }),
+    );
     if (built.length > 0) {
       logger.info('built typed views', { built: built.length, newViews: views, newColumns: columns });
     }

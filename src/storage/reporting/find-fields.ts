@@ -25,17 +25,21 @@ const FIELDS = 50_000;
  * Limits of a batch: number of runs, and stored bytes of their documents. Searching a batch of ordinary documents, of less
  * than 2 KB each, takes PostgreSQL about 45 ms, which fits into the time slice while a history is read.
  */
-const BATCH = { runs: 250, bytes: 2 ** 20 };
+export const BATCH = { runs: 250, bytes: 2 ** 20 };
 
 /** Returns the last change of the next batch, which is limited in runs and in stored bytes; null if there are no more changes. */
-export async function endOfBatch({ db, tables }: StoreConnection, after: string): Promise<string | null> {
+export async function endOfBatch(
+  { db, tables }: StoreConnection,
+  after: string,
+  runs = BATCH.runs,
+): Promise<string | null> {
   const { rows } = await sql<{ last: string | null }>`
     SELECT max(change_seq)::text AS last
     FROM (
       SELECT change_seq, sum(size) OVER (ORDER BY change_seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
       FROM (
         SELECT change_seq, COALESCE(pg_column_size(data), 0) AS size FROM ${tables.runs}
-        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${BATCH.runs}
+        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${runs}
       ) AS next
     ) AS batch
     WHERE COALESCE(before, 0) < ${BATCH.bytes}`.execute(db);
@@ -85,7 +89,7 @@ export async function findFields(
           WHEN 'boolean' THEN 'boolean'
           WHEN 'string' THEN CASE
             WHEN value = '""' THEN NULL
-            WHEN value #>> '{}' !~ '^\\d{4}-\\d\\d-\\d\\d' THEN 'text'
+            WHEN value #>> '{}' !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}' THEN 'text'
             WHEN ${f('as_date')}(value) IS NOT NULL THEN 'date'
             WHEN ${f('as_timestamp')}(value) IS NOT NULL THEN 'timestamp'
             ELSE 'text' END

@@ -1,16 +1,61 @@
 import { type RawBuilder, sql } from 'kysely';
+import { sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext } from './decide-columns.js';
-import { endOfBatch, findFields } from './find-fields.js';
+import { BATCH, endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
+/** A document that PostgreSQL could not search, such as a damaged one. Its fields get no columns. */
+export interface SkippedDocument {
+  readonly scanId: string;
+  readonly error: unknown;
+}
+
+interface FoundFields {
+  readonly more: boolean;
+  /** Approximate number of changes that were searched. */
+  readonly changes: number;
+  readonly views: number;
+  readonly columns: number;
+  readonly skipped?: SkippedDocument | undefined;
+}
+
+/** SQLSTATEs of a document that PostgreSQL cannot search, now or later. */
+const UNSEARCHABLE = /^(22|54|XX)/;
+
 /**
- * Searches the next batch of documents and stores new types and fields. Takes no lock that blocks a commit. Returns the approximate
- * number of changes it searched and whether there may be more; null if another process is searching.
+ * Searches the next batch of documents and stores new types and fields. Takes no lock that blocks a commit. Returns what it found
+ * and whether there may be more; null if another process is searching. If a document fails the search, the batch is halved until it
+ * is the only one, which is skipped.
  */
-export async function findNewFields({ db, tables }: StoreConnection) {
+export async function findNewFields(connection: StoreConnection, runs = BATCH.runs): Promise<FoundFields | null> {
+  const range = { after: '', last: '' };
+  try {
+    return await searchBatch(connection, runs, range);
+  } catch (error) {
+    if (!UNSEARCHABLE.test(sqlstateOf(error) ?? '')) throw error;
+    if (runs > 1) return findNewFields(connection, Math.ceil(runs / 2));
+    return { more: true, changes: 1, views: 0, columns: 0, skipped: await skip(connection, range, error) };
+  }
+}
+
+/** Moves past a document, and names it unless it has changed since. */
+async function skip({ db }: Pick<StoreConnection, 'db'>, { after, last }: Range, error: unknown) {
+  await db.updateTable('report_progress').set({ change_seq: last }).where('change_seq', '=', after).execute();
+  const rows = await db.selectFrom('runs').select('scan_id as scanId').where('change_seq', '=', last).execute();
+  return rows.map(({ scanId }) => ({ scanId, error }))[0];
+}
+
+/** The changes that are searched: after one, up to another. */
+interface Range {
+  after: string;
+  last: string;
+}
+
+/** @param range is set before the search */
+function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range): Promise<FoundFields | null> {
   return db.transaction().execute(async (tx) => {
     const connection = { db: tx, tables };
     const progress = await tx
@@ -21,8 +66,9 @@ export async function findNewFields({ db, tables }: StoreConnection) {
       .executeTakeFirst();
     if (progress === undefined) return null;
     const { at } = progress;
-    const last = await endOfBatch(connection, at);
+    const last = await endOfBatch(connection, at, runs);
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
+    Object.assign(range, { after: at, last });
     const seen = await findFields(connection, at, last);
     const known = await readReportViews(connection);
     const views = seen.length === 0 ? known : decideColumns(known, seen, await readNamingContext(connection));

@@ -1,6 +1,6 @@
 import type { StoreConnection } from '../connection/store-connection.js';
 import { buildViews, findStoredViews, type ViewFailure } from './build-views.js';
-import { findNewFields } from './new-documents.js';
+import { findNewFields, type SkippedDocument } from './new-documents.js';
 import { storeNextRows } from './stored-rows.js';
 
 /** The result of a refresh of the typed views. */
@@ -21,11 +21,13 @@ export interface Refreshed {
  * not wait for the last document.
  * @param between called after each batch with the number of changes searched so far; may wait. If it returns false, the
  *   remaining documents are left for the next refresh
+ * @param onSkipped called with each document that could not be searched, which is not tried again before it changes
  */
 export async function refreshReports(
   connection: StoreConnection,
   readerRole: string,
   between: (changes: number) => Promise<boolean> | boolean = () => true,
+  onSkipped: (document: SkippedDocument) => void = () => {},
 ): Promise<Refreshed> {
   let [views, columns, changes] = [0, 0, 0];
   const built = new Set<string>();
@@ -46,6 +48,7 @@ export async function refreshReports(
     views += found.views;
     columns += found.columns;
     changes += found.changes;
+    if (found.skipped !== undefined) onSkipped(found.skipped);
     if (!(await between(changes))) return end(false);
   }
 }

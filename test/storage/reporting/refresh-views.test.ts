@@ -2,7 +2,9 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { buildViews } from '../../../src/storage/reporting/build-views.js';
-import { findNewFields, hasNewChanges } from '../../../src/storage/reporting/new-documents.js';
+import { findNewFields, hasNewChanges, type SkippedDocument } from '../../../src/storage/reporting/new-documents.js';
+import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
+import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { fieldColumns, NO_READER, readAllViews, readView, refresh, useDocuments } from '../../support/reports.js';
@@ -22,6 +24,32 @@ describe('a refresh', () => {
     expect(await build()).toMatchObject({ columns: 0 });
     await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
     expect(await build()).toMatchObject({ columns: 1 });
+  });
+
+  it('skips and names a document when PostgreSQL cannot search it, and searches the others', async () => {
+    const [intact] = await bench.rows(
+      sql<{ text: string }>`SELECT pg_get_functiondef('scanfeed.as_date(jsonb)'::regprocedure) AS text`,
+    );
+    await bench.rows(sql`
+      CREATE OR REPLACE FUNCTION scanfeed.as_date(value jsonb) RETURNS date LANGUAGE sql STABLE PARALLEL SAFE
+        RETURN CASE WHEN value = '"2026-13-13"' THEN ('no date ' || (value #>> '{}'))::date END`);
+    const feed = await bench.takeFeed();
+    const documents = Array.from({ length: 400 }, (_, n) => ({ [`field_${Math.floor(n / 50)}`]: n }));
+    Object.assign(documents[237] ?? {}, { field_4: '2026-13-13' });
+    await feed.commit(documents.map((data, n) => entryJson({ scanId: `scan-${n}`, data })));
+    const skipped: SkippedDocument[] = [];
+    await refreshReports(
+      bench.connection,
+      NO_READER,
+      () => true,
+      (document) => skipped.push(document),
+    );
+    await bench.rows(sql.raw(intact?.text ?? ''));
+    expect(skipped).toMatchObject([{ scanId: 'scan-237', error: { sqlstate: '22007' } }]);
+    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(
+      Array.from({ length: 8 }, (_, n) => `field_${n} numeric`),
+    );
+    expect(await hasNewChanges(bench.connection)).toBe(false);
   });
 
   it('neither waits for nor blocks a report when that reads the view', async () => {
