@@ -40,13 +40,18 @@ describe.skipIf(project === null)('the project', () => {
     expect(packagesLoadedBy('src/emulator/index.ts', sources)).toEqual(['@fastify/multipart', 'fastify', 'zod']);
   });
 
+  test('reads the wall clock only through a Clock', () => {
+    const elsewhere = sources.filter(({ path }) => !/^src\/(core\/clock\.ts|demo\/|emulator\/)/.test(path));
+    expect(elsewhere.filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
   test('names no folder of the machine it was written on', () => {
     expect(files.flatMap(findMachinePaths)).toEqual([]);
   });
 });
 
 describe('the check of the architecture', () => {
-  const check = (path: string, text: string) => findViolations([{ path, text }], ['pg', 'undici', 'p-queue', '@x/y']);
+  const check = (path: string, text: string) => findViolations([{ path, text }], ['pg', 'undici', 'zod', '@x/y']);
   const source = (text: string): SourceFile => ({ path: 'docs/a.md', text });
 
   test.each([

@@ -1,6 +1,9 @@
-import { expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createRateLimit } from '../../src/service/http/rate-limit.js';
 import type { FeedService } from '../../src/sync/ports/index.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+afterEach(() => vi.restoreAllMocks());
 
 function recordingService() {
   const asked: string[] = [];
@@ -35,22 +38,42 @@ it('sends requests for pages before waiting requests for results', async () => {
 });
 
 it('sends every fourth request for a result when pages always wait', async () => {
-  vi.useFakeTimers();
-  try {
-    const { asked, service } = recordingService();
-    const limited = createRateLimit(100)(service);
-    const repeat = async (read: (signal: AbortSignal) => Promise<unknown>) => {
-      const { signal } = new AbortController();
-      for (;;) await read(signal).catch(() => {});
-    };
-    for (let n = 0; n < 50; n += 1) void repeat((signal) => limited.readPage(request, signal));
-    for (let n = 0; n < 8; n += 1) void repeat((signal) => limited.readRun('run', run, signal));
-    await vi.advanceTimersByTimeAsync(9_999);
-    expect(asked).toHaveLength(1000);
-    expect(asked.filter((kind) => kind === 'run')).toHaveLength(250);
-  } finally {
-    vi.useRealTimers();
-  }
+  const { asked, service } = recordingService();
+  const clock = new VirtualClock();
+  const limited = createRateLimit(100, clock)(service);
+  const repeat = async (read: (signal: AbortSignal) => Promise<unknown>) => {
+    const { signal } = new AbortController();
+    for (;;) await read(signal).catch(() => {});
+  };
+  for (let n = 0; n < 50; n += 1) void repeat((signal) => limited.readPage(request, signal));
+  for (let n = 0; n < 8; n += 1) void repeat((signal) => limited.readRun('run', run, signal));
+  await clock.advance(9_999);
+  expect(asked).toHaveLength(1000);
+  expect(asked.filter((kind) => kind === 'run')).toHaveLength(250);
+});
+
+it('keeps its rate when the wall clock is set back by an hour', async () => {
+  const { asked, service } = recordingService();
+  const limited = createRateLimit(200)(service);
+  const read = (scanId: string) => limited.readRun(scanId, run, signal).catch(() => {});
+  await read('a');
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
+  await Promise.all(['b', 'c'].map(read));
+  expect(asked).toEqual(['a', 'b', 'c']);
+});
+
+it('gives the slot to the next request when one is cancelled while it waits', async () => {
+  const { asked, service } = recordingService();
+  const clock = new VirtualClock();
+  const limited = createRateLimit(1, clock)(service);
+  const stop = new AbortController();
+  await limited.readRun('a', run, signal).catch(() => {});
+  const cancelled = limited.readRun('b', run, stop.signal);
+  const next = limited.readRun('c', run, signal).catch(() => {});
+  stop.abort(new Error('cancelled'));
+  await expect(cancelled).rejects.toThrow('cancelled');
+  await clock.run(next);
+  expect([asked, clock.monotonic()]).toEqual([['a', 'c'], 1000]);
 });
 
 it('spaces the requests of all services together when they share a limit', async () => {

@@ -1,7 +1,8 @@
-import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
+import { createPace } from '../../core/pace.js';
 import type { ServiceClient } from '../../service/client.js';
 import { ServiceError } from '../../service/errors/service-error.js';
+import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { type RunState, readState } from './read-state.js';
 import { problemOf, type SubmittedFile } from './submit-files.js';
@@ -80,11 +81,13 @@ function createOutageReporter(onPause: AwaitOptions['onPause']) {
 }
 
 /** Requests each run once and returns the failure after which the next round should pause. Counts the failures of each run. */
-function createPoller({ client, signal, concurrency, perSecond }: AwaitOptions) {
-  const queue = new PQueue({ concurrency, interval: Math.max(SPACING_MS, 1000 / (perSecond ?? 1000)), intervalCap: 1 });
+function createPoller({ client, clock, signal, concurrency, perSecond }: AwaitOptions) {
+  const limited = limitConcurrency(concurrency);
+  const waitForSlot = createPace(Math.max(SPACING_MS, 1000 / (perSecond ?? 1000)), clock);
   const failures = new Map<string, number>();
   const poll = async (scanId: string, update: (scanId: string, change: Update) => void) => {
     try {
+      await waitForSlot({ signal });
       const change = await readState(client, scanId, signal);
       failures.delete(scanId);
       if (change !== null) update(scanId, change);
@@ -99,16 +102,7 @@ function createPoller({ client, signal, concurrency, perSecond }: AwaitOptions) 
     }
   };
   return async (scanIds: readonly string[], update: (scanId: string, change: Update) => void) => {
-    // Requests that wait in the queue are rejected when the signal aborts.
-    const polls = scanIds.map((scanId) =>
-      queue
-        .add(() => poll(scanId, update), { signal })
-        .catch((error) => {
-          if (!signal.aborted) throw error;
-          return null;
-        }),
-    );
-    return longestOf(await Promise.all(polls));
+    return longestOf(await Promise.all(scanIds.map((scanId) => limited(() => poll(scanId, update)))));
   };
 }
 

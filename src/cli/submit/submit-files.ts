@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
+import { createPace } from '../../core/pace.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
 import { CutBodyError, NotJsonError, WrongShapeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import { ConflictError, HttpStatusError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
+import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
@@ -80,7 +81,7 @@ export async function submitFiles(
   files: readonly PdfFile[],
   options: SubmitOptions,
 ): Promise<readonly SubmittedFile[]> {
-  const queue = new PQueue({ concurrency: options.concurrency });
+  const limited = limitConcurrency(options.concurrency);
   const send = createSender(options);
   const byContent = new Map<string, Promise<SubmittedFile>>();
   let ended = false;
@@ -97,7 +98,7 @@ export async function submitFiles(
   return Promise.all(
     files.map(async (file) => {
       const same = byContent.get(file.sha256);
-      const result = same?.then((submitted) => repeatOf(submitted, file)) ?? queue.add(() => submit(file));
+      const result = same?.then((submitted) => repeatOf(submitted, file)) ?? limited(() => submit(file));
       if (same === undefined) byContent.set(file.sha256, result);
       const submitted = await result;
       options.onFile(submitted);
@@ -128,12 +129,11 @@ type Send = <T>(request: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /** Sends requests at the given rate and retries temporary failures. A `Retry-After` applies to all requests. */
 function createSender({ perSecond, clock, signal, onPause }: SubmitOptions): Send {
-  const rate = new PQueue(perSecond === null ? {} : { interval: 1000 / perSecond, intervalCap: 1 });
+  const waitForSlot = createPace(perSecond === null ? 0 : 1000 / perSecond, clock);
   let quietUntil = Number.NEGATIVE_INFINITY;
   const waitForTurn = async () => {
     if (clock.monotonic() < quietUntil) await clock.sleep(quietUntil - clock.monotonic(), signal);
-    await rate.add(async () => {}, { signal });
-    signal.throwIfAborted();
+    await waitForSlot({ signal });
   };
   const pause: RetryOptions['onPause'] = (message, pauseMs, failure) => {
     if (failure.retryAfterMs !== undefined) quietUntil = Math.max(quietUntil, clock.monotonic() + pauseMs);

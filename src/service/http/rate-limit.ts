@@ -1,4 +1,5 @@
-import PQueue, { PriorityQueue } from 'p-queue';
+import { type Clock, systemClock } from '../../core/clock.js';
+import { createPace } from '../../core/pace.js';
 import type { FeedService } from '../../sync/ports/index.js';
 
 /** Higher goes first: results of old runs must not delay the pages of new ones. */
@@ -6,35 +7,28 @@ const PRIORITY = { page: 1, run: 0 } as const;
 /** Every fourth request may be one for a run although pages wait: with many feeds, pages always wait. */
 const RUN_EVERY = 4;
 
-/** Requests in the order of their priorities, with a share for those of runs. */
-class SharedQueue extends PriorityQueue {
-  #sent = 0;
-
-  override dequeue() {
-    this.#sent += 1;
-    const [run] = this.#sent % RUN_EVERY === 0 ? this.filter({ priority: PRIORITY.run }) : [];
-    if (run === undefined) return super.dequeue();
-    this.remove(run);
-    return run;
-  }
-}
-
 /**
  * Returns a function that limits the rate of a service. The requests to all services that it is applied to are spaced evenly, at
  * most `perSecond` in any second. Null: no limit.
  */
-export function createRateLimit(perSecond: number | null): (service: FeedService) => FeedService {
+export function createRateLimit(
+  perSecond: number | null,
+  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
+): (service: FeedService) => FeedService {
   if (perSecond === null) return (service) => service;
-  const queue = new PQueue({ interval: 1000 / perSecond, intervalCap: 1, queueClass: SharedQueue });
-  const waitForSlot = (kind: keyof typeof PRIORITY, signal: AbortSignal) =>
-    queue.add(async () => {}, { signal, priority: PRIORITY[kind] });
+  let sent = 0;
+  const preferred = () => {
+    sent += 1;
+    return sent % RUN_EVERY === 0 ? PRIORITY.run : PRIORITY.page;
+  };
+  const waitForSlot = createPace(1000 / perSecond, clock, preferred);
   return (service) => ({
     readPage: async (request, signal, whileQueued = (turn) => turn) => {
-      await whileQueued(waitForSlot('page', signal));
+      await whileQueued(waitForSlot({ signal, priority: PRIORITY.page }));
       return service.readPage(request, signal);
     },
     readRun: async (scanId, options, signal) => {
-      await waitForSlot('run', signal);
+      await waitForSlot({ signal, priority: PRIORITY.run });
       return service.readRun(scanId, options, signal);
     },
   });

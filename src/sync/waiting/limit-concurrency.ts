@@ -1,28 +1,19 @@
-import PQueue from 'p-queue';
+import { WaitingLine, type WaitOptions } from '../../core/waiting-line.js';
 
 /** Runs work as soon as fewer than the maximum are running. Rejects like the work, or if the signal aborts before its start. */
-export type LimitedRun = <T>(
-  work: () => Promise<T>,
-  options?: { readonly signal?: AbortSignal /** Higher goes first. */; readonly priority?: number },
-) => Promise<T>;
+export type LimitedRun = <T>(work: () => Promise<T>, options?: WaitOptions) => Promise<T>;
 
-/** p-queue keeps a hundred finished tasks in memory. So its tasks hold neither the work nor its result, which may be large. */
 export function limitConcurrency(maximum: number): LimitedRun {
-  // Created when it is first used: most of a thousand feeds never load a result, and a queue takes a kilobyte.
-  let queue: PQueue | null = null;
+  const line = new WaitingLine();
+  let running = 0;
   return async (work, options = {}) => {
-    queue ??= new PQueue({ concurrency: maximum });
-    const free = await waitForSlot(queue, options);
+    options.signal?.throwIfAborted();
+    if (running < maximum) running += 1;
+    else await line.wait(options);
     try {
       return await work();
     } finally {
-      free();
+      if (!line.admitNext()) running -= 1; // else the admitted caller takes its place
     }
   };
-}
-
-function waitForSlot(queue: PQueue, options: NonNullable<Parameters<LimitedRun>[1]>): Promise<() => void> {
-  return new Promise((resolve, reject) => {
-    queue.add(() => new Promise<void>(resolve), options).catch(reject);
-  });
 }
