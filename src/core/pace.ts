@@ -4,7 +4,7 @@ import { WaitingLine, type WaitOptions } from './waiting-line.js';
 /** Maximum delay of a timer that the next slot makes up for, milliseconds. */
 const TIMER_DELAY_MS = 2;
 
-/** Resolves when the caller may go on. Rejects with the reason of the signal if it aborts before. */
+/** Resolves when it is the turn of the caller. Rejects with the reason of the signal if it aborts before. */
 export type WaitForSlot = (options: WaitOptions & { readonly signal: AbortSignal }) => Promise<void>;
 
 /**
