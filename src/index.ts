@@ -41,6 +41,7 @@ export {
   ClientClosedError,
   ConnectionError,
   InvalidArgumentError,
+  ProxyError,
   TimeoutError,
 } from './service/errors/request-errors.js';
 export { ServiceError } from './service/errors/service-error.js';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseNoProxy } from '../core/no-proxy.js';
 
 /** How a setting is parsed, and a description of the allowed values. */
 export interface Kind<T> {
@@ -228,6 +229,22 @@ export const collectorUrl: Kind<string> = {
   schema: z.url({ protocol: /^https?$/ }),
   form: httpUrlForm,
 };
+
+export const noProxy: Kind<string> = {
+  allowed:
+    'names, which include their subdomains, IP addresses and subnets such as 10.0.0.0/8, each with an optional port; or *',
+  schema: z.string().refine(isNoProxy),
+  form: { type: 'string' },
+};
+
+function isNoProxy(list: string): boolean {
+  try {
+    parseNoProxy(list);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 export const proxyUrl: Kind<string> = {
   allowed: 'the URL of a proxy, such as http://proxy.example:3128',

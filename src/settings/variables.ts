@@ -8,6 +8,7 @@ import {
   feedStart,
   flag,
   integer,
+  noProxy,
   oneOf,
   proxyUrl,
   rate,
@@ -15,7 +16,7 @@ import {
   subset,
   text,
 } from './kinds.js';
-import { defaulted, filePath, optional, required, words } from './variable.js';
+import { defaulted, filePath, optional, required } from './variable.js';
 
 export { GROUPS, type Group, type Variable } from './variable.js';
 
@@ -54,7 +55,7 @@ export const VARIABLES = {
   ),
   noProxy: optional(
     ['service', 'NO_PROXY'],
-    words,
+    noProxy,
     'hosts to reach without the proxy, separated by commas; `no_proxy` takes precedence',
   ),
   extraCaCerts: optional(

@@ -1,10 +1,12 @@
-import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDispatcher, type ProxySettings } from '../../src/service/http/dispatcher.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
+import { VirtualClock } from '../support/virtual-clock.js';
 import { KEY, never, page, rejection, useService } from './harness.js';
 
 const context = useService();
@@ -12,7 +14,8 @@ const context = useService();
 /** A proxy that tunnels (CONNECT), or answers that with another status. */
 class TunnelProxy {
   readonly asked: { target: string; headers: Record<string, unknown> }[] = [];
-  answer: 'tunnel' | 'refuse' | 'silence' | 'end' | 'reset' = 'tunnel';
+  /** A number is the status of a refusal. */
+  answer: 'tunnel' | number | 'silence' | 'end' | 'reset' = 'tunnel';
   connections = 0;
   readonly #server: Server = createServer();
   readonly #sockets = new Set<Socket>();
@@ -28,7 +31,7 @@ class TunnelProxy {
       if (this.answer === 'silence') return;
       if (this.answer === 'end') return void client.end();
       if (this.answer === 'reset') return void client.destroy();
-      if (this.answer === 'refuse') return void client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      if (typeof this.answer === 'number') return void client.end(`HTTP/1.1 ${this.answer} No\r\n\r\n`);
       const [host = '', port] = target.split(':');
       const upstream = connect(Number(port), host, () => {
         client.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -77,7 +80,17 @@ describe('a dispatcher with a proxy', () => {
     expect(context.service.last.headers.authorization).toBe(`Bearer ${KEY}`);
   });
 
-  it.each(['127.0.0.1', 'other.example,127.0.0.1', '*'])(
+  it.each([
+    ['user', 'user:'],
+    ['user:', 'user:'],
+    [':token', ':token'],
+    ['100%:p%40ss', '100%:p@ss'],
+  ])('logs in at the proxy as curl does with %s', async (given, sent) => {
+    await read({ httpProxy: `http://${given}@${address}` });
+    expect(proxy.asked[0]?.headers['proxy-authorization']).toBe(`Basic ${btoa(sent)}`);
+  });
+
+  it.each(['127.0.0.1', 'other.example,127.0.0.1', '127.0.0.0/8', '*'])(
     'reaches the service directly when NO_PROXY is %s',
     async (noProxy) => {
       await read({ httpProxy: `http://${address}`, noProxy });
@@ -106,13 +119,24 @@ describe('a dispatcher with a proxy', () => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  it('fails with a temporary error without the password when the tunnel is refused', async () => {
-    proxy.answer = 'refuse';
-    const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
-    expect(error).toMatchObject({ kind: 'connection', action: 'retry' });
-    expect((error as Error).message).not.toContain('proxy-password');
-    expect(context.service.requests).toEqual([]);
-  });
+  it.each([
+    [407, 'hold', 'check user and password in HTTPS_PROXY'],
+    [403, 'hold', 'check its log and rules, or NO_PROXY'],
+    [503, 'retry', 'check its log and rules, or NO_PROXY'],
+  ])(
+    'names the status of the proxy without its password when it refuses a tunnel with %i',
+    async (status, action, remedy) => {
+      proxy.answer = status;
+      const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
+      expect(error).toMatchObject({ kind: 'proxy', action, proxyStatus: status, status: undefined });
+      expect((error as Error).message).toBe(
+        `the proxy ${address} refused to connect to the service: it answered ${status}; ${remedy}`,
+      );
+      expect(context.service.requests).toEqual([]);
+      proxy.answer = 'tunnel';
+      await read({ httpProxy: `http://user:proxy-password@${address}` });
+    },
+  );
 
   it.each(['end', 'reset'] as const)(
     'does not retry at once when the proxy closes the connection without an answer (%s)',
@@ -131,18 +155,64 @@ describe('a dispatcher with a proxy', () => {
 
   it('closes the connection after the connect timeout when the proxy never answers', async () => {
     proxy.answer = 'silence';
-    expect(await rejection(read({ httpProxy: `http://${address}` }, 50))).toMatchObject({ kind: 'timeout' });
+    const error = await rejection(read({ httpProxy: `http://${address}` }, 50));
+    expect(error).toMatchObject({ kind: 'connection', code: 'UND_ERR_CONNECT_TIMEOUT' });
+    expect((error as Error).message).toContain('(UND_ERR_CONNECT_TIMEOUT after 0.05 s)');
   });
 });
 
 describe('a dispatcher', () => {
+  let dispatcher: Dispatcher;
+  afterEach(() => dispatcher.destroy());
+
   it('opens at most the allowed number of connections', async () => {
-    const dispatcher = createDispatcher({ connections: 2 });
+    dispatcher = createDispatcher({ connections: 2 });
     const client = context.client({ dispatcher });
     const answers = Array.from({ length: 6 }, () => reply(200, pageJson([])));
     context.service.answer(...answers);
     await Promise.all(answers.map(() => client.readPage(page, never)));
     expect(context.service.connections).toBe(2);
-    await dispatcher.destroy();
+  });
+
+  it('opens new connections after a minute, and ends the old one after its download', async () => {
+    const clock = new VirtualClock();
+    dispatcher = createDispatcher({ connections: 1, clock });
+    const client = context.client({ dispatcher });
+    const body = pageJson([]);
+    let download: { response: ServerResponse; socket: Socket } | undefined;
+    context.service.answer((response, socket) => {
+      download = { response, socket };
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
+      response.write(body.slice(0, 5));
+    });
+    const downloaded = client.readPage(page, never);
+    await context.service.arrived(1);
+    await clock.advance(60_000);
+    for (const _ of [1, 2]) {
+      context.service.answer(reply(200, body));
+      await client.readPage(page, never);
+    }
+    expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 2]);
+    const ended = download && once(download.socket, 'close');
+    download?.response.end(body.slice(5));
+    expect(await downloaded).toMatchObject({ items: [] });
+    await ended;
+    await clock.advance(59_999);
+    context.service.answer(reply(200, body), reply(200, body));
+    await client.readPage(page, never);
+    await clock.advance(1);
+    await client.readPage(page, never);
+    expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 2, 2, 3]);
+  });
+
+  it('names the time for connecting when a TLS handshake never ends', async () => {
+    const silent = createTcpServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    dispatcher = createDispatcher({ connectTimeoutMs: 50 });
+    const origin = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const error = await rejection(context.client({ dispatcher, baseUrl: `${origin}/v1` }).readPage(page, never));
+    expect(error).toMatchObject({ kind: 'connection', action: 'retry' });
+    expect((error as Error).message).toContain(`no response from ${origin} (UND_ERR_CONNECT_TIMEOUT after 0.05 s)`);
+    silent.close();
   });
 });

@@ -9,6 +9,7 @@ import { CommandFailure } from './exit.js';
 /** Kinds of failures that every request of a command would meet. */
 export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
   'connection',
+  'proxy',
   'certificate',
   'api_key',
   'http_401',

@@ -101,7 +101,9 @@ function describeFailure(error: unknown) {
 }
 
 function isUnreached({ kind }: Failure, { address }: NetworkRoute): boolean {
-  return kind === 'connection' || kind === 'certificate' || (kind === 'timeout' && address === null);
+  return (
+    kind === 'connection' || kind === 'proxy' || kind === 'certificate' || (kind === 'timeout' && address === null)
+  );
 }
 
 function checkAddress({ baseUrl, route: { proxy, address }, failure: { code } }: ServiceContext): Result {
@@ -123,7 +125,7 @@ function checkReached({ route: { proxy, address }, failure, isConnected }: Servi
   if (kind === 'timeout') {
     return failing(`connection${through} timed out; check the network, its policies and firewalls`);
   }
-  if (proxy === null) return failing(message);
+  if (proxy === null || kind === 'proxy') return failing(message);
   if (address === null) return failing(`no connection to the proxy ${proxy} (${code}); check HTTPS_PROXY`);
   return failing(
     `${proxy} did not connect to the service (${code}); check HTTPS_PROXY, its login and its log, or NO_PROXY`,

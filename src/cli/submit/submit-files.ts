@@ -209,7 +209,14 @@ async function sendFile(
 }
 
 /** Codes of connections that were never made. */
-const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const NOT_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
 
 /** Returns whether the service may have created a run although the request failed. A 503 is sent before the work begins. */
 function mayBeAccepted(error: unknown): boolean {

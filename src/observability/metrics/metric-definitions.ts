@@ -20,6 +20,7 @@ export const OPERATIONS = ['feed', 'run'] as const;
 const REQUEST_FAILURES = [
   'timeout',
   'connection',
+  'proxy',
   'certificate',
   'cut_body',
   'bad_http',

@@ -3,7 +3,7 @@ import { BodyTooLargeError, CutBodyError } from './body-errors.js';
 import { BadHttpError, CertificateError, ClientClosedError, ConnectionError, TimeoutError } from './request-errors.js';
 import { ServiceError } from './service-error.js';
 
-const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 const NOT_HTTP = 'HTTP_PARSER';
 const CLOSED = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
 const RESETS = new Set(['ECONNRESET', 'EPIPE']);

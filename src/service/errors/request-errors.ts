@@ -17,8 +17,28 @@ export class ConnectionError extends ServiceError {
     origin: string,
     /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`. */
     readonly code: string,
+    /** The deadline if there was no connection in time, milliseconds. */
+    timeoutMs?: number,
   ) {
-    super(`no response from ${origin} (${code}); check the URL, the network and the proxy`);
+    const reason = timeoutMs === undefined ? code : `${code} after ${timeoutMs / 1000} s`;
+    super(`no response from ${origin} (${reason}); check the URL, the network and the proxy`);
+  }
+}
+
+/** The proxy answered a CONNECT with a status other than 200. The key was not sent. */
+export class ProxyError extends ServiceError {
+  readonly kind = 'proxy';
+  readonly action: ServiceError['action'];
+  constructor(
+    /** `host:port` of the proxy. */
+    proxy: string,
+    /** The status of the proxy's answer; that of the service is in `status`. */
+    readonly proxyStatus: number,
+  ) {
+    const remedy =
+      proxyStatus === 407 ? 'check user and password in HTTPS_PROXY' : 'check its log and rules, or NO_PROXY';
+    super(`the proxy ${proxy} refused to connect to the service: it answered ${proxyStatus}; ${remedy}`);
+    this.action = proxyStatus === 429 || proxyStatus >= 500 ? 'retry' : 'hold';
   }
 }
 

@@ -1,5 +1,11 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { unescape as unescapePercent } from 'node:querystring';
+import { Agent, type buildConnector, type Dispatcher, errors, ProxyAgent } from 'undici';
+import { type Clock, systemClock } from '../../core/clock.js';
+import { parseNoProxy } from '../../core/no-proxy.js';
+import { ATTEMPT_TIMEOUT_MS } from '../../core/resolver.js';
+import { ConnectionError } from '../errors/request-errors.js';
 import { openProxyPool } from './proxy-pool.js';
+import { RenewingDispatcher } from './renewing-dispatcher.js';
 
 /** Proxies, as in the usual environment variables. An empty string means none. */
 export interface ProxySettings {
@@ -7,9 +13,13 @@ export interface ProxySettings {
   readonly httpsProxy?: string | undefined;
   /** For `http:` URLs, as in HTTP_PROXY; also for `https:` if `httpsProxy` is missing. */
   readonly httpProxy?: string | undefined;
-  /** Hosts to reach directly, as in NO_PROXY: names with optional port, `.suffix`, `*`; separated by commas. */
+  /** Hosts to reach directly, as in NO_PROXY: names, addresses or subnets, with optional port, or `*`; separated by commas. */
   readonly noProxy?: string | undefined;
 }
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+type ConnectOptions = buildConnector.BuildOptions & { readonly timeout: number };
 
 /** How to connect to the service. */
 export interface DispatcherOptions {
@@ -21,32 +31,54 @@ export interface DispatcherOptions {
   readonly connections?: number | undefined;
   /** Timeout for a new connection including TLS, milliseconds. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
+  /** For tests. */
+  readonly clock?: Pick<Clock, 'monotonic'> | undefined;
 }
 
 /**
- * Creates an undici dispatcher for the service: HTTP/1.1, kept-alive connections, no redirects, no retries. Does not read the
- * environment. Destroy it when done.
+ * Creates an undici dispatcher for the service: HTTP/1.1, kept-alive connections that are replaced after a minute, no redirects,
+ * no retries. Does not read the environment. Destroy it when done. Throws if `noProxy` is invalid.
  */
 export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
-  const { proxy = {}, ca, connections = 16, connectTimeoutMs = 10_000 } = options;
-  const tls = { timeout: connectTimeoutMs, ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }) };
+  const { proxy = {}, ca, connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS, clock = systemClock } = options;
+  const connect = {
+    timeout: connectTimeoutMs,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS,
+    ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
+  };
   const agentOptions = {
     connections,
-    connect: tls,
+    connect,
     keepAliveTimeout: 15_000, // longer than the usual pause between two polls
     keepAliveMaxTimeout: 60_000,
     maxHeaderSize: 16_384,
   };
-  if (!proxy.httpsProxy && !proxy.httpProxy) return new Agent(agentOptions);
-  return new EnvHttpProxyAgent({
-    ...agentOptions,
-    // For undefined undici would read the environment.
-    httpsProxy: proxy.httpsProxy ?? '',
-    httpProxy: proxy.httpProxy ?? '',
-    noProxy: proxy.noProxy ?? '',
-    requestTls: tls,
-    proxyTls: tls,
+  const open = (proxyUrl: string) =>
+    proxyUrl === '' ? new Agent(agentOptions) : openProxyAgent(new URL(proxyUrl), agentOptions);
+  const describeError = (error: Error, origin: string) =>
+    error instanceof errors.ConnectTimeoutError ? new ConnectionError(origin, error.code, connectTimeoutMs) : error;
+  return new RenewingDispatcher({ keyOf: chooseProxy(proxy), open, describeError, clock });
+}
+
+/** Returns a function that returns the URL of the proxy for a URL, or an empty string. */
+function chooseProxy({ httpsProxy, httpProxy, noProxy = '' }: ProxySettings): (url: URL) => string {
+  const isDirect = parseNoProxy(noProxy);
+  return (url) => (isDirect(url) ? '' : (url.protocol === 'https:' && httpsProxy) || httpProxy || '');
+}
+
+function openProxyAgent(url: URL, options: Agent.Options & { readonly connect: ConnectOptions }): ProxyAgent {
+  const { username, password } = url;
+  // undici alone sends nothing if the password is missing.
+  const credentials = Buffer.from(`${unescapePercent(username)}:${unescapePercent(password)}`).toString('base64');
+  return new ProxyAgent({
+    ...options,
+    uri: url.href,
+    ...(username === '' && password === '' ? {} : { token: `Basic ${credentials}` }),
+    requestTls: options.connect,
+    proxyTls: options.connect,
     // A proxy that never answers a CONNECT would block its connection for undici's default of 300 s.
-    clientFactory: (origin, poolOptions) => openProxyPool(origin, { ...poolOptions, headersTimeout: connectTimeoutMs }),
+    clientFactory: (origin, poolOptions) =>
+      openProxyPool(origin, { ...poolOptions, headersTimeout: options.connect.timeout }),
   });
 }

@@ -1,4 +1,5 @@
 import { DecoratorHandler, type Dispatcher, errors, Pool } from 'undici';
+import { ProxyError } from '../errors/request-errors.js';
 
 /** The proxy closed the connection instead of answering a CONNECT. */
 class TunnelClosed extends Error {
@@ -8,24 +9,43 @@ class TunnelClosed extends Error {
   }
 }
 
+type UpgradeArguments = Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>>;
+
 /**
- * Opens connections to a proxy. If the proxy closes one without answering the CONNECT, the request fails. Otherwise undici
- * would treat the error as that of a used connection and retry at once without end, even after the request was cancelled.
+ * Opens connections to a proxy. If the proxy refuses a CONNECT, the request fails with its status. If it closes the connection
+ * without an answer, the request fails as well: undici would treat the error as that of a used connection and retry at once
+ * without end, even after the request was cancelled.
  */
 export function openProxyPool(origin: URL, options: Pool.Options): Dispatcher {
   return new Pool(origin, options).compose(
-    (dispatch) => (request, handler) => dispatch(request, new ClosedTunnelHandler(handler)),
+    (dispatch) => (request, handler) => dispatch(request, new TunnelHandler(handler, origin.host)),
   );
 }
 
-class ClosedTunnelHandler extends DecoratorHandler {
-  readonly #handler: Dispatcher.DispatchHandler;
-  constructor(handler: Dispatcher.DispatchHandler) {
+class TunnelHandler extends DecoratorHandler {
+  constructor(
+    private readonly handler: Dispatcher.DispatchHandler,
+    private readonly proxy: string,
+  ) {
     super(handler);
-    this.#handler = handler;
+  }
+
+  onRequestUpgrade(...[controller, status, headers, socket]: UpgradeArguments): void {
+    if (status === 200) {
+      this.handler.onRequestUpgrade?.(controller, status, headers, socket);
+    } else {
+      socket.on('error', () => {}).destroy();
+      this.handler.onResponseError?.(controller, new ProxyError(this.proxy, status));
+    }
   }
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
-    this.#handler.onResponseError?.(controller, error instanceof errors.SocketError ? new TunnelClosed() : error);
+    this.handler.onResponseError?.(controller, asTunnelError(error));
   }
+}
+
+function asTunnelError(error: Error): Error {
+  if (error instanceof errors.SocketError) return new TunnelClosed();
+  // The time for the headers of a CONNECT is that for connecting.
+  return error instanceof errors.HeadersTimeoutError ? new errors.ConnectTimeoutError() : error;
 }
