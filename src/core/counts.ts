@@ -23,3 +23,6 @@ export const NO_COUNTS: CommitCounts = {
   conflicts: 0,
   stored: [],
 };
+
+/** Maximum number of rows that are counted for one figure of the status of a feed, which is read every few seconds. */
+export const MAX_COUNTED = 10_000;

@@ -183,11 +183,13 @@ export function observeSync(options: SyncObserverOptions) {
       lagSeconds: state.lagSeconds(),
       lastPollAt: iso(status?.lastPollAt),
       lastCommitAt: iso(status?.lastCommitAt),
+      lastDeliveredAt: iso(status?.lastDeliveredAt),
       stuckSince: iso(status?.stuckSince),
       runsWritten,
       passes: passes.report(),
       pendingResults: status?.pendingResults ?? null,
       quarantinedEntries: status?.quarantinedEntries ?? null,
+      runsWithoutData: status?.runsWithoutData ?? null,
       currentErrors: failures.current(),
     };
   };

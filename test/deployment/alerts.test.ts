@@ -45,6 +45,7 @@ const standby = {
   process_start_time_seconds: constant(0),
   scanfeed_lag_seconds: constant(4),
   scanfeed_last_poll_success_timestamp_seconds: (seconds) => seconds,
+  scanfeed_last_delivery_timestamp_seconds: (seconds) => seconds,
   scanfeed_backfill_complete: constant(1),
   scanfeed_pending_results: constant(0),
   scanfeed_quarantined_entries: constant(0),
@@ -273,6 +274,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 /** Gauges of a feed, which have its name in a process with several feeds. */
 const FEED_GAUGES = [
+  'scanfeed_last_delivery_timestamp_seconds',
   'scanfeed_lag_seconds',
   'scanfeed_last_poll_success_timestamp_seconds',
   'scanfeed_backfill_complete',
@@ -602,6 +604,34 @@ describe('the alerts of the chart', () => {
       { labels: { severity: 'critical' }, expr: expect.stringContaining('> 3600\n'), for: '1m' },
     ]);
     expect(named('ErrorRatioHigh')).toMatchObject([{ labels: { severity: 'info' } }]);
+  });
+
+  test('report a feed that lists nothing new only when that is enabled', async (context) => {
+    requireTool(context, 'promtool');
+    const quiet = {
+      ...leader,
+      scanfeed_last_delivery_timestamp_seconds: (seconds: number) => Math.min(seconds, BREAK),
+    };
+    const unknown = { ...leader, scanfeed_last_delivery_timestamp_seconds: constant(0) };
+    const alerts = { NoDeliveries: { enabled: true, threshold: 3600 } };
+    const scenario = (
+      replicas: readonly Replica[],
+      release: Readonly<Record<string, unknown>>,
+      firing: Scenario['firing'],
+    ) => ({
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: inputSeries(replicas, release),
+      promql_expr_test: expressionTests(firing),
+    });
+    for (const [given, replicas, last] of [
+      [{ alerts }, [quiet, { ...quiet, scanfeed_leader: constant(0) }], ['NoDeliveries warning']],
+      [{ alerts }, [unknown], []],
+      [{}, [quiet], []],
+    ] as const) {
+      const rules = await renderAlerts(requireHelm(context), given);
+      const tests = [scenario(replicas, ONE_FEED, { 69: [], 90: last })];
+      expect(await runPromtool(['test', 'rules', 'tests.json'], rules, tests)).toEqual(PASSED);
+    }
   });
 
   test('are explained for each kind of failure that they can name', async () => {

@@ -27,11 +27,13 @@ const REPORT: StatusReport = {
   lagSeconds: 1.5,
   lastPollAt: null,
   lastCommitAt: null,
+  lastDeliveredAt: null,
   stuckSince: null,
   runsWritten: 7,
   passes: [],
   pendingResults: 2,
   quarantinedEntries: null,
+  runsWithoutData: null,
   currentErrors: [],
 };
 

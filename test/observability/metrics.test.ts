@@ -130,14 +130,16 @@ describe('the lag', () => {
 describe('the gauges of the database', () => {
   test('are the same on a standby', async () => {
     const { state, sample } = testMetrics();
-    state.setStatus(feedStatus({ pendingResults: 4, quarantinedEntries: 5 }));
+    state.setStatus(feedStatus({ pendingResults: 4, quarantinedEntries: 5, runsWithoutData: 6 }));
     expect(await sample('scanfeed_leader')).toBe(0);
     expect(await sample('scanfeed_lag_seconds')).toBe(0);
     expect(await sample('scanfeed_pending_results')).toBe(4);
     expect(await sample('scanfeed_quarantined_entries')).toBe(5);
+    expect(await sample('scanfeed_runs_without_data')).toBe(6);
     expect(await sample('scanfeed_backfill_complete')).toBe(1);
     expect(await sample('scanfeed_last_poll_success_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 1) / 1000);
     expect(await sample('scanfeed_last_commit_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 2) / 1000);
+    expect(await sample('scanfeed_last_delivery_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 3) / 1000);
   });
 });
 

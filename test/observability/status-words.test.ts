@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { renderCurrentErrors } from '../../src/observability/status-page/current-errors.js';
-import { firstFacts } from '../../src/observability/status-page/facts.js';
+import { firstFacts, otherFacts } from '../../src/observability/status-page/facts.js';
 import { stateOf } from '../../src/observability/status-page/state.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { caughtUp, failing, readingHistory, starting } from '../support/status-page/states.js';
@@ -82,6 +82,17 @@ describe('the facts', () => {
       expect.stringContaining('>2025-12-31<'),
       '23:59:59 UTC',
     ]);
+  });
+
+  test('show the age of the last delivery, and no exact number beyond the counted ones', () => {
+    const others = (changed: Partial<StatusReport>) =>
+      Object.fromEntries(otherFacts(reported(changed), now).map(({ name, value, more }) => [name, [value, more]]));
+    const lastDeliveredAt = new Date(now - 3 * 3_600_000).toISOString();
+    const shown = others({ lastDeliveredAt, runsWithoutData: 10_000 });
+    expect(shown['Last delivery']).toEqual([expect.stringContaining(lastDeliveredAt), '3 h ago']);
+    expect(shown['Completed without data']).toEqual(['10,000 or more', undefined]);
+    expect(others({ lastDeliveredAt: null })['Last delivery']).toEqual(['None yet', undefined]);
+    expect(facts({ pendingResults: 10_000 })['Pending results']).toEqual(['10,000 or more', 'retried automatically']);
   });
 
   test('show Unknown when a number is not known', () => {

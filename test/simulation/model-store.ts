@@ -193,8 +193,12 @@ export class ModelStore implements FeedStore {
 
   async readStatus(name: string): Promise<FeedStatus> {
     const feed = this.feeds.get(name);
-    let [pendingResults, quarantinedEntries] = [0, 0];
-    for (const row of this.rows.values()) if (row.pending !== null && row.feed === name) pendingResults += 1;
+    let [pendingResults, quarantinedEntries, runsWithoutData] = [0, 0, 0];
+    for (const row of this.rows.values()) {
+      if (row.feed !== name) continue;
+      if (row.pending !== null) pendingResults += 1;
+      else if (row.status === 'completed' && row.data === null) runsWithoutData += 1;
+    }
     for (const [identity, { state }] of this.quarantine) {
       if (state === 'open' && identity.startsWith(`${name}/`)) quarantinedEntries += 1;
     }
@@ -202,11 +206,13 @@ export class ModelStore implements FeedStore {
       ...this.#asOf(feed),
       lastPollAt: dateOf(feed?.lastPollAt),
       lastCommitAt: dateOf(feed?.lastCommitAt),
+      lastDeliveredAt: feed?.lastDeliveredAt ?? null,
       endReached: (feed?.endReachedAt ?? null) !== null,
       backfillComplete: feed !== undefined && historyIsComplete(feed),
       stuckSince: dateOf(feed?.stuckSince),
       pendingResults,
       quarantinedEntries,
+      runsWithoutData,
       leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,
       baseUrl: feed && feed.lastCommitAt !== null ? feed.baseUrl : null,
     };

@@ -195,6 +195,21 @@ the lowest value, backlogs the highest, and events the sum.
         runbook_url: {{ $runbooks }}/ScanfeedResultsPending.md
     {{- end }}
     {{- end }}
+    {{- with $alerts.NoDeliveries }}
+    {{- if .enabled }}
+    - alert: ScanfeedNoDeliveries
+      expr: time() - max by (namespace, feed) (scanfeed_last_delivery_timestamp_seconds{ {{- $own -}} } > 0) > {{ .threshold }}
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: The feed lists nothing new
+        description: >-
+          The last delivery of the feed {{`{{ $labels.feed }}`}} was {{`{{ $value | humanizeDuration }}`}} ago. Polls succeed, so
+          either nothing was submitted, or the service or its filters leave runs out.
+        runbook_url: {{ $runbooks }}/ScanfeedNoDeliveries.md
+    {{- end }}
+    {{- end }}
     {{- with $alerts.ReconcileFoundRuns }}
     {{- if .enabled }}
     - alert: ScanfeedReconcileFoundRuns

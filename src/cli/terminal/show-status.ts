@@ -31,14 +31,14 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
     ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
     ...report.passes.map(passLine),
-    ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
+    ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${withoutData(report)}`],
     ['Recently stored', `${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],
     ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
     ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
-    ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
+    ['Last delivery', lastDelivery(report, now)],
     ...stuck(report),
     ...recentErrors(report, now),
   ];
@@ -110,6 +110,15 @@ const STUCK =
 function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
   if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';
   return `${dataCompleteAsOf.toISOString()} (${formatSeconds(lagSeconds)} ago)`;
+}
+
+function lastDelivery({ lastDeliveredAt }: FeedReport, now: number): string {
+  if (lastDeliveredAt === null) return 'none';
+  return `${lastDeliveredAt.toISOString()} (${formatSeconds(Math.max(0, now - lastDeliveredAt.getTime()) / 1_000)} ago)`;
+}
+
+function withoutData({ runsWithoutData: runs }: FeedReport): string {
+  return runs === 0 ? '' : `; ${runs} completed without usable data, never productive`;
 }
 
 function counts(byReason: Readonly<Record<string, number>>): string {

@@ -108,6 +108,8 @@ export const HELP = {
     'Everything the feed listed up to this time is stored or quarantined; 0 while unknown',
   scanfeed_last_poll_success_timestamp_seconds: 'Time of the last poll of the feed that succeeded; 0 before the first',
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
+  scanfeed_last_delivery_timestamp_seconds:
+    'Latest delivery time up to which the feed was read, service clock; 0 while unknown',
   scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
   scanfeed_leader: '1 while this process holds the lease',
   scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error',
@@ -119,6 +121,7 @@ export const HELP = {
     'Delivery time up to which a pass has read; 0 if it is not being read',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
+  scanfeed_runs_without_data: 'Completed runs whose data is missing, null or not an object',
   scanfeed_polls_total: 'Polls of the feed',
   scanfeed_runs_total: 'Entries of the feed by what their commit changed',
   scanfeed_truncated_results_total: 'Entries with a truncated result',

@@ -1,5 +1,5 @@
 import { nameStage } from './current-errors.js';
-import { counted, describeSeconds, escapeHtml, grouped, timeElement } from './html.js';
+import { counted, describeSeconds, escapeHtml, grouped, timeElement, upToMax } from './html.js';
 import type { CurrentPass, StatusReport } from './status-report.js';
 
 /** A labelled value, as HTML. */
@@ -18,12 +18,12 @@ export function firstFacts(report: StatusReport, now: number): Fact[] {
     ...report.passes.map(progressOf),
     {
       name: 'Pending results',
-      value: pendingResults === null ? 'Unknown' : grouped(pendingResults),
+      value: pendingResults === null ? 'Unknown' : upToMax(pendingResults),
       ...(pendingResults !== null && pendingResults > 0 && { more: 'retried automatically' }),
     },
     {
       name: 'In quarantine',
-      value: quarantinedEntries === null ? 'Unknown' : grouped(quarantinedEntries),
+      value: quarantinedEntries === null ? 'Unknown' : upToMax(quarantinedEntries),
       ...(quarantinedEntries !== null &&
         quarantinedEntries > 0 && { more: 'see <code>scanfeed quarantine list</code>' }),
     },
@@ -52,16 +52,28 @@ function progressOf({ pass, deliveredUpTo, entriesPerSecond, secondsLeft }: Curr
 }
 
 /** Returns the remaining facts. */
-export function otherFacts(report: StatusReport): Fact[] {
+export function otherFacts(report: StatusReport, now: number): Fact[] {
+  const { lastDeliveredAt, runsWithoutData } = report;
   const when = (iso: string | null) => (iso === null ? 'None yet' : timeElement(iso));
   return [
     { name: 'History', value: report.backfillComplete ? 'Complete' : 'Not complete yet' },
     { name: 'Last poll', value: when(report.lastPollAt) },
     { name: 'Last commit', value: when(report.lastCommitAt) },
+    {
+      name: 'Last delivery',
+      value: when(lastDeliveredAt),
+      ...(lastDeliveredAt !== null && { more: `${describeSeconds(secondsSince(lastDeliveredAt, now))} ago` }),
+    },
+    { name: 'Completed without data', value: runsWithoutData === null ? 'Unknown' : upToMax(runsWithoutData) },
     { name: 'Stored by this process', value: counted(report.runsWritten, 'run') },
     { name: 'Running since', value: timeElement(report.startedAt) },
     { name: 'Version', value: escapeHtml(report.version) },
   ];
+}
+
+/** Returns the age of a time of the service, whose clock may be ahead. */
+function secondsSince(iso: string, now: number): number {
+  return Math.max(0, now - Date.parse(iso)) / 1000;
 }
 
 /** Renders facts in their order. */

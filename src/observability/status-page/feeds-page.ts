@@ -3,7 +3,7 @@ import { type Fact, factList } from './facts.js';
 import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from './feed-list.js';
 import { stateOfAll } from './feeds-state.js';
 import { FEEDS_STYLE } from './feeds-style.js';
-import { counted, describeSeconds, escapeHtml, grouped } from './html.js';
+import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
 import { type Page, type PageLinks, pagePolicy, renderPage } from './page.js';
 import { badState, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
@@ -122,7 +122,7 @@ function detailsOf({ currentErrors, stuckSince, pendingResults, quarantinedEntri
   const [error, ...others] = currentErrors;
   const numbers = [
     ...(pendingResults ? [counted(pendingResults, 'pending result')] : []),
-    ...(quarantinedEntries ? [`${grouped(quarantinedEntries)} in quarantine`] : []),
+    ...(quarantinedEntries ? [`${upToMax(quarantinedEntries)} in quarantine`] : []),
   ];
   return [
     ...(error === undefined ? [] : [detail(`${nameStage(error.stage)}: ${error.message}`, 'error')]),

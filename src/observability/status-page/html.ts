@@ -1,3 +1,5 @@
+import { MAX_COUNTED } from '../../core/counts.js';
+
 /** Escapes text for an element or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -35,6 +37,11 @@ function both(seconds: number, large: number, largeUnit: string, small: number, 
  */
 export function grouped(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** Formats a figure of the status, which is counted up to a maximum. */
+export function upToMax(number: number): string {
+  return number < MAX_COUNTED ? grouped(number) : `${grouped(number)} or more`;
 }
 
 /** Formats a count, such as `1 entry`, `1,204 entries`. */

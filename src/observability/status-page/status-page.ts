@@ -43,7 +43,7 @@ ${runsChart(window)}
 ${chartTable(window)}
 </section>
 <section class="more" aria-label="More facts">
-${factList(otherFacts(report))}
+${factList(otherFacts(report, now))}
 </section>`,
   });
 }

@@ -13,14 +13,19 @@ export interface StatusReport {
   readonly lagSeconds: number | null;
   readonly lastPollAt: string | null;
   readonly lastCommitAt: string | null;
+  /** The latest delivery time up to which the feed was read, service clock. */
+  readonly lastDeliveredAt: string | null;
   /** Time since which the service's cursor is missing, does not move or repeats; null if it advances. */
   readonly stuckSince: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
   /** The passes that this process is running, and the feed while it catches up. */
   readonly passes: readonly CurrentPass[];
+  /** This and the next two are counted up to 10,000. */
   readonly pendingResults: number | null;
   readonly quarantinedEntries: number | null;
+  /** Completed runs whose data is missing, null or not an object. */
+  readonly runsWithoutData: number | null;
   /** Current failures, which are being retried. */
   readonly currentErrors: readonly CurrentError[];
 }

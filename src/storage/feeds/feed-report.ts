@@ -30,6 +30,8 @@ export interface FeedReport {
   readonly runs: number;
   /** Whether `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
+  /** Completed runs whose data is missing, null or not an object. */
+  readonly runsWithoutData: number;
   /** Runs stored or changed in the last five minutes, up to 10,000. */
   readonly storedRecently: number;
   /** Number of pending results that are retried, by reason. */
@@ -116,6 +118,8 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         ${LEADER} AS leader,
         CASE WHEN (SELECT small FROM size) THEN
           (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
+        (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name AND status = 'completed'
+          AND result_state = 'complete' AND data IS NULL) AS "runsWithoutData",
         (SELECT count(*)::int FROM latest
           WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedRecently",
         (SELECT min(pending_since) FROM ${tables.runs} AS run

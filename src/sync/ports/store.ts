@@ -24,14 +24,19 @@ export interface EarlierPositions {
 export interface FeedStatus extends Freshness {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
+  /** The latest delivery time up to which the feed was read, by the service's clock. */
+  readonly lastDeliveredAt: Date | null;
   /** Whether the feed has reached its end, perhaps not from its beginning. */
   readonly endReached: boolean;
   /** Since when the feed is stuck: its cursor is missing, does not move or goes in circles. Null: it is not stuck. */
   readonly stuckSince: Date | null;
   /** Whether everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
+  /** This and the next two are counted up to `MAX_COUNTED`. */
   readonly pendingResults: number;
   readonly quarantinedEntries: number;
+  /** Completed runs whose data is missing, null or not an object. */
+  readonly runsWithoutData: number;
   readonly leaseHolder: string | null;
   /** The address of the service that its data is from; null: nothing was read yet. */
   readonly baseUrl: string | null;

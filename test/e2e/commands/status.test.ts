@@ -21,7 +21,8 @@ beforeAll(async () => {
     entryJson({ scanId: 'c', status: 'odd' }),
   ]);
   await bench.rows(
-    sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), delivered_up_to = clock_timestamp()`,
+    sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), delivered_up_to = clock_timestamp(),
+      last_delivered_at = clock_timestamp() - interval '2 hours'`,
   );
   await bench.rows(sql`UPDATE ${tables.cursorHistory} SET last_delivered_at = clock_timestamp()`);
   await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_found',
@@ -39,6 +40,8 @@ describe('status', () => {
     expect(out).toMatch(/^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, next retry in (19|20) min$/m);
     expect(out).toMatch(/^In quarantine: +1 \(1 status\); last delivered \S+Z, see `scanfeed quarantine list`$/m);
     expect(out).toMatch(/^Leader: +\S+$/m);
+    expect(out).toMatch(/^Runs: +2$/m);
+    expect(out).toMatch(/^Last delivery: +\S+Z \(2\.0 h ago\)$/m);
     expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
   });
 
@@ -55,6 +58,13 @@ describe('status', () => {
     await bench.operatorStore.pending.giveUp('default', new Map([['b', 1]]));
     expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
     await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
+  });
+
+  it('counts completed runs without usable data', async () => {
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL WHERE scan_id = 'a'`);
+    const { out } = await runCommand(status, ['status'], { env: env() });
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = 'a'`);
+    expect(out).toMatch(/^Runs: +2; 1 completed without usable data, never productive$/m);
   });
 
   it('fits 80 columns, except for longer addresses, when the output is a terminal', async () => {

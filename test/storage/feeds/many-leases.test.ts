@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { MAX_COUNTED } from '../../../src/core/counts.js';
 import { tables, testFeed, useStore } from '../../support/store.js';
 
 const bench = useStore();
@@ -44,6 +45,27 @@ describe('the renewal of many leases', () => {
       FROM ${tables.feeds} WHERE name = ${feed}`);
     return row?.ms;
   };
+});
+
+it('the status counts no more rows than it can read every few seconds', async () => {
+  const feed = await bench.takeFeed({ name: 'large' });
+  await bench.takeFeed({ name: 'small' });
+  await bench.rows(sql`
+    INSERT INTO ${tables.runs} (scan_id, revision, status, environment, file_name, partner_test_mode, data, feed,
+      stored_by, repaired, first_synced_at, synced_at, change_seq, result_state, pending_reason, pending_since, next_try_at)
+    SELECT n, 1, 'completed', 'prod', 'a.pdf', false, NULL, CASE WHEN n <= 3 THEN 'small' ELSE 'large' END,
+      'feed', false, now(), now(), n,
+      CASE WHEN n % 2 = 0 THEN 'complete' ELSE 'pending' END, CASE WHEN n % 2 = 1 THEN 'not_loaded' END,
+      CASE WHEN n % 2 = 1 THEN now() END, CASE WHEN n % 2 = 1 THEN now() END
+    FROM generate_series(1, 2 * ${MAX_COUNTED}::int + 10) AS n`);
+  await bench.rows(sql`
+    INSERT INTO ${tables.quarantine} (feed, identity, reason, detail, payload, state)
+    SELECT 'large', n, 'status', '', '', 'open' FROM generate_series(1, ${MAX_COUNTED}::int + 1) AS n`);
+  const most = { pendingResults: MAX_COUNTED, quarantinedEntries: MAX_COUNTED, runsWithoutData: MAX_COUNTED };
+  expect((await bench.store.renewLease(feed.lease, 30_000))?.status).toMatchObject(most);
+  const statuses = await bench.store.readStatuses(['large', 'small']);
+  expect(statuses.get('large')).toMatchObject(most);
+  expect(statuses.get('small')).toMatchObject({ pendingResults: 2, quarantinedEntries: 0, runsWithoutData: 1 });
 });
 
 it('the statuses of many feeds are those of each, also of one that was never started', async () => {

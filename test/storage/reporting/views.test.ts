@@ -5,7 +5,7 @@ import { entryJson, raw } from '../../support/entries.js';
 import { feedAtEnd, nextPass, passCommit } from '../../support/passes.js';
 import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
+import { claimNothing, MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
 
 const bench = useStore(useDatabase(MIGRATED));
 const FAILED = { status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' };
@@ -241,7 +241,10 @@ describe('sync_status', () => {
   });
 
   it('agrees with the metrics when runs are pending and quarantined', async () => {
-    await feed.commit([entryJson({ scanId: 'a', status: 'odd' })]);
+    const delivery = { ...claimNothing(), lastDeliveredAt: new Date('2026-01-02T08:00:31Z') };
+    await feed.commit([entryJson({ scanId: 'a', status: 'odd' }), entryJson({ scanId: 'b', data: null })], {
+      freshness: delivery,
+    });
     const feedStatus = await bench.store.readStatus('default');
     expect(await status()).toMatchObject({
       data_complete_as_of: feedStatus.dataCompleteAsOf,
@@ -250,7 +253,9 @@ describe('sync_status', () => {
       backfill_complete: feedStatus.backfillComplete,
       last_poll_at: feedStatus.lastPollAt,
       last_commit_at: feedStatus.lastCommitAt,
+      runs_without_data: String(feedStatus.runsWithoutData),
     });
+    expect(feedStatus).toMatchObject({ runsWithoutData: 1, lastDeliveredAt: delivery.lastDeliveredAt });
   });
 
   it('shows the start when the feed did not start at the beginning', async () => {

@@ -111,9 +111,11 @@ export function starting(): Shown {
     lagSeconds: null,
     lastPollAt: null,
     lastCommitAt: null,
+    lastDeliveredAt: null,
     leaseHolder: null,
     pendingResults: null,
     quarantinedEntries: null,
+    runsWithoutData: null,
     startedAt: life.ago(3 * SECOND),
   });
 }
@@ -128,10 +130,12 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
   backfillComplete: true,
   lastPollAt: '2026-01-01T14:32:06.000Z',
   lastCommitAt: '2026-01-01T14:31:51.000Z',
+  lastDeliveredAt: '2026-01-01T14:31:50.000Z',
   stuckSince: null,
   passes: [],
   pendingResults: 2,
   quarantinedEntries: 0,
+  runsWithoutData: 0,
   currentErrors: [],
 };
 
