@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { classifyError } from '../core/errors.js';
-import type { Stage, SyncObserver } from '../sync/ports/index.js';
+import type { AnsweringCache, Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
 import type { FeedState } from './feed-state.js';
 import { createActivityLog } from './log/activity.js';
@@ -194,7 +194,13 @@ export function observeSync(options: SyncObserverOptions) {
     };
   };
 
-  return { observer, report, recent: history.minutes };
+  /** Warns that a cache gave a response of the service. */
+  const answeredByCache = ({ evidence, name }: AnsweringCache) => {
+    const remedy = 'exclude the service from this cache: new runs arrive late, and it may mix up organizations';
+    warnings.warn('a cache answered requests', { answers: 1 }, { cache: name, evidence, remedy });
+  };
+
+  return { observer, report, recent: history.minutes, answeredByCache };
 }
 
 /** Returns the progress of each pass by its kind. */

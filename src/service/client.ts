@@ -110,7 +110,7 @@ export class ServiceClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const { body, facts, places, serviceDate, ...answer } = await this.#exchange(
+    const { body, facts, places, serviceDate, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
         path: feedPath(request),
@@ -130,6 +130,7 @@ export class ServiceClient implements FeedService {
       places,
       nextCursor: nextCursorOf(page.nextCursor),
       serviceDate,
+      cache,
     };
   }
 

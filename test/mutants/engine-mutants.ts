@@ -227,7 +227,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
-    patch(endOfFeed, "signal)) ? 'more' : 'end'", "signal)) ? 'end' : 'end'"),
+    patch(endOfFeed, "listed.items > 0) return 'more'", "listed.items > 0) return 'end'"),
   ),
   engine(
     'a full page whose cursor stands still is the end',

@@ -49,6 +49,23 @@ describe('a page as received', () => {
     expect(await readPage()).toMatchObject({ nextCursor: 'c-2', serviceDate: new Date('2026-01-02T08:59:58Z') });
   });
 
+  it.each([
+    [
+      { age: '17', via: '1.1 varnish (Varnish/7.5)' },
+      { ageMs: 18_000, evidence: 'Age: 17', name: '1.1 varnish (Varnish/7.5)' },
+    ],
+    [{ 'x-cache': 'MISS, HIT' }, { evidence: 'x-cache: hit', name: null }],
+    [{ 'cache-status': 'edge; hit; ttl=30', age: '0' }, { evidence: 'cache-status: hit' }],
+    [{ 'cf-cache-status': 'STALE', age: '99999999999' }, { evidence: 'cf-cache-status: hit' }],
+    [{ 'x-cache': 'RefreshHit from cloudfront', age: '0' }, null],
+    [{ 'x-cache': 'MISS', age: 'soon' }, null],
+  ] as const)('names the cache that gave it, if it shows one: %j', async (headers, cache) => {
+    context.service.answer(reply(200, pageJson([]), headers));
+    const page = await readPage();
+    expect(page.cache).toEqual(cache === null ? null : expect.objectContaining(cache));
+    expect(context.service.requests[0]?.headers).toMatchObject({ 'cache-control': 'no-cache' });
+  });
+
   it('has no date when the service sends none or an invalid one', async () => {
     const body = pageJson([]);
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;

@@ -81,6 +81,7 @@ const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: stri
   statusUrlBase: { flag: '--status-url-base <url>' },
   clockOffsetMs: { flag: '--clock-offset <duration>', read: duration },
   dateHeader: { flag: '--no-date-header' },
+  cacheControl: { flag: '--cache-control <value>' },
   scanLimit: { flag: '--scan-limit <number>', read: wholeNumber },
   faults: { flag: '--fault <json>', read: fault },
 };

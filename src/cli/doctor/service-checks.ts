@@ -36,7 +36,7 @@ interface ServiceContext {
   readonly isConnected: boolean;
   /** Wall clock, milliseconds. */
   readonly now: number;
-  readonly readEntry: (documentType: string) => Promise<Answer>;
+  readonly readEntry: (documentType: string | null) => Promise<Answer>;
 }
 
 type Answer = Awaited<ReturnType<typeof readFirstEntry>>;
@@ -51,6 +51,7 @@ const CHECKS: Checks<ServiceContext> = {
   'delivery feed': checkFeed,
   'document type': checkDocumentType,
   'service clock': checkClock,
+  'service cache': checkCache,
 };
 
 interface GivenSettings {
@@ -90,7 +91,7 @@ async function readFirstEntry(
   const [begun, sentAt] = [clock.monotonic(), clock.now()];
   const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
   const clockAheadMs = page.serviceDate === null ? null : page.serviceDate.getTime() - (sentAt + clock.now()) / 2;
-  return { tookMs: clock.monotonic() - begun, entries: page.items.length, clockAheadMs };
+  return { tookMs: clock.monotonic() - begun, entries: page.items.length, clockAheadMs, cache: page.cache ?? null };
 }
 
 /** @param error null if the request was answered */
@@ -188,4 +189,14 @@ function checkClock({ answer }: ServiceContext): Result {
   if (answer === null) return skipped('requires an answer from the feed');
   if (answer.clockAheadMs === null) return ok('unknown: the service sends no Date header');
   return compareClocks('the service', answer.clockAheadMs, 'scanfeed corrects its freshness for this');
+}
+
+/** A cache that keeps responses gives the answer to a repeated request. */
+async function checkCache({ answer, readEntry }: ServiceContext): Promise<Result> {
+  if (answer === null) return skipped('requires an answer from the feed');
+  const cache = answer.cache ?? (await readEntry(null)).cache;
+  if (cache === null) return ok('no response shows one');
+  return warning(
+    `${cache.name ?? 'a cache'} answered instead of the service (${cache.evidence}); exclude the service from it: new runs arrive late, and it may mix up organizations`,
+  );
 }

@@ -83,13 +83,14 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   const schema = shared.schemas.open(settings, user);
   const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
   const onOutage = recorder.record;
-  const { observer, report, recent } = observeSync({
+  const { observer, report, recent, answeredByCache } = observeSync({
     ...{ feed: feed.name, version, state, metrics, logger, clock, onOutage, nextOutage, tracer },
     liveness: { ticked: tick },
   });
-  const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs }) =>
-    shared.metrics.requested(operation, status, durationMs),
-  );
+  const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs, cache }) => {
+    shared.metrics.requested(operation, status, durationMs);
+    if (cache !== null) answeredByCache(cache);
+  });
   const { store, leases } = schema;
   const follow = async () => {
     if (firstPollInMs > 0) {

@@ -36,6 +36,8 @@ function germanFor(status: number): string {
 export interface Delivery {
   /** Value of the `Date` header, or null. */
   readonly date: Date | null;
+  /** Value of the `Cache-Control` header, or null. */
+  readonly cacheControl: string | null;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -49,6 +51,7 @@ export async function deliver(
   const whole = Buffer.from(answer.body as string);
   const headers: Record<string, string> = { ...answer.headers };
   if (delivery.date !== null) headers.date = delivery.date.toUTCString();
+  if (delivery.cacheControl !== null) headers['cache-control'] = delivery.cacheControl;
   reply.raw.sendDate = false;
   const body =
     fault?.kind === 'empty' ? Buffer.alloc(0) : fault?.kind === 'half' ? whole.subarray(0, whole.length >> 1) : whole;

@@ -57,7 +57,7 @@ export function operation(service: Service, name: Operation, route: Route) {
       return reply;
     }
     const date = service.switches.dateHeader ? new Date(service.clock()) : null;
-    await deliver(reply, answer, fault, { date, sleep });
+    await deliver(reply, answer, fault, { date, cacheControl: service.switches.cacheControl, sleep });
     return reply;
   };
 }

@@ -62,6 +62,8 @@ export interface Switches {
   readonly clockOffsetMs: number;
   /** Whether answers have a Date header. */
   readonly dateHeader: boolean;
+  /** Cache-Control header of all answers; null for none. */
+  readonly cacheControl: string | null;
   /** Maximum number of runs that a feed request examines; a page may then be short before the end. */
   readonly scanLimit: number;
   /** Active faults. */

@@ -66,6 +66,7 @@ export const switchesSchema = z.strictObject({
     .describe('start of statusUrl and Location; null for the address of the request'),
   clockOffsetMs: z.number().default(0).describe("time by which the service's clock is ahead of the machine's"),
   dateHeader: z.boolean().default(true).describe('whether answers have a Date header'),
+  cacheControl: z.string().nullable().default(null).describe('Cache-Control header of all answers; null for none'),
   scanLimit: positive
     .default(100_000)
     .describe('maximum number of runs that a feed request examines; a page may then be short before the end'),

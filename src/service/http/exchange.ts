@@ -1,10 +1,12 @@
 import type { Dispatcher, FormData } from 'undici';
+import type { AnsweringCache } from '../../sync/ports/index.js';
 import { type ApiKeySource, currentApiKey } from '../api-key.js';
 import { connectionError, isKeepAliveReset } from '../errors/connection-errors.js';
 import { readGermanText } from '../errors/german-text.js';
 import { TimeoutError } from '../errors/request-errors.js';
 import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
+import { findAnsweringCache } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { type RequestClock, withDeadline } from './deadline.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
@@ -17,6 +19,8 @@ export interface RequestObservation {
   readonly status: number | string;
   /** Time from the call to the end of the response, milliseconds. */
   readonly durationMs: number;
+  /** The cache that gave the response, if it shows one; null otherwise. */
+  readonly cache: AnsweringCache | null;
 }
 
 export interface HttpOptions {
@@ -50,6 +54,7 @@ export interface HttpRequest {
 export interface HttpAnswer extends JsonBody {
   readonly status: number;
   readonly serviceDate: Date | null;
+  readonly cache: AnsweringCache | null;
 }
 
 type Response = Dispatcher.ResponseData;
@@ -63,6 +68,7 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
   const { requestTimeoutMs, clock, closed, onRequest } = options;
   const started = clock.monotonic();
   let status: number | string = 'aborted';
+  let cache: AnsweringCache | null = null;
   try {
     const answer = await withDeadline(
       (stop) => perform(request, options, stop),
@@ -71,13 +77,13 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
       [closed, signal],
       clock,
     );
-    status = answer.status;
+    ({ status, cache } = answer);
     return answer;
   } catch (error) {
     if (error instanceof ServiceError) status = error instanceof HttpStatusError ? error.status : error.kind;
     throw error;
   } finally {
-    onRequest?.({ operation: request.operation, status, durationMs: clock.monotonic() - started });
+    onRequest?.({ operation: request.operation, status, durationMs: clock.monotonic() - started, cache });
   }
 }
 
@@ -91,7 +97,8 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     // A 204 is read like a success, and then fails because it has no JSON.
     if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
     const json = await readJson(response, request.body, stop);
-    return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')) };
+    const cache = request.form === undefined ? findAnsweringCache(response) : null;
+    return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')), cache };
   } catch (error) {
     throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);
   }
@@ -109,6 +116,7 @@ async function send(request: HttpRequest, key: string, options: HttpOptions, sig
         ...request.headers,
         accept: 'application/json',
         'accept-encoding': 'identity', // the maximum size applies to decompressed bytes
+        'cache-control': 'no-cache', // some caches share responses in spite of the key
         authorization: `Bearer ${key}`,
         'user-agent': userAgent,
       },

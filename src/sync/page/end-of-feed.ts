@@ -1,5 +1,5 @@
 import type { FeedFilters, FeedService, Position } from '../ports/index.js';
-import { listEntries, listsAnything } from '../recovery/probe.js';
+import { listEntries } from '../recovery/probe.js';
 import { cursorRejection } from '../recovery/rejected-cursor.js';
 import { type PageLimit, startingWith } from './page-limit.js';
 import { type FetchedPage, type PolledPage, startAt } from './read-page.js';
@@ -12,7 +12,7 @@ export type EndVerdict = 'end' | 'more' | 'unclear';
  * Returns whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
  * moved may have skipped runs that the filters hide, and more may follow. Then the same position is requested once without
  * filters. The result is valid as of the page's own poll, which was sent earlier. A service that binds cursors to their filters
- * refuses this request like one with a rejected cursor; then the next poll decides. A missing cursor proves nothing
+ * refuses this request like one with a rejected cursor, and a cache may answer it; then the next poll decides. A missing cursor proves nothing
  * ({@link findProgress}).
  */
 export async function isEndOfFeed(
@@ -27,7 +27,9 @@ export async function isEndOfFeed(
   if (at.cursor === null && at.since !== null) return 'more';
   if (next === at.cursor || hidesNothing(filters)) return 'end';
   try {
-    return (await listsAnything(service, { filters: UNFILTERED, start: startAt(at) }, signal)) ? 'more' : 'end';
+    const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, 1, signal);
+    if (listed === null || listed.items > 0) return 'more';
+    return listed.isCached ? 'unclear' : 'end';
   } catch (error) {
     if (cursorRejection(error) === null) throw error;
     return 'unclear';
@@ -49,7 +51,7 @@ const MAX_PAGE_ENTRIES = 200;
 
 /** The position of a page that was a dead end. */
 export interface DeadEnd extends Pick<Position, 'cursor'> {
-  /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them. */
+  /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them, or a cache did. */
   readonly isShort: boolean | null;
   /** Number of entries to request next from the position. */
   readonly limit: number;
@@ -70,6 +72,7 @@ async function findDeadEnd(
 ): Promise<DeadEnd | null> {
   const { at, next, items, limit } = page;
   if (!isDeadEnd(page) || page.cursorUnusable || page.polls.length > 1) return null;
+  if (page.isCached) return { cursor: at.cursor, isShort: null, limit };
   const isShort = items < limit && (await isShortUnfiltered(page, filters, service, signal));
   if (isShort !== false) return { cursor: at.cursor, isShort, limit };
   if (next !== null) return null;
@@ -77,7 +80,7 @@ async function findDeadEnd(
   return { cursor: at.cursor, isShort, limit: another };
 }
 
-/** Returns whether a short dead end is also short without filters; null if the service refuses that request. */
+/** Returns whether a short dead end is also short without filters; null if the service refuses that request, or a cache answers it. */
 async function isShortUnfiltered(
   { at, limit }: PolledPage,
   filters: FeedFilters,
@@ -87,6 +90,7 @@ async function isShortUnfiltered(
   if (hidesNothing(filters)) return true;
   try {
     const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
+    if (listed?.isCached) return null;
     return listed !== null && listed.items < limit && isDeadEnd({ at, next: listed.next });
   } catch (error) {
     if (cursorRejection(error) === null) throw error;

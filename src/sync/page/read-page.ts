@@ -32,6 +32,8 @@ export interface PolledPage {
   readonly next: string | null;
   /** Whether the service sent a `nextCursor` that cannot be stored or sent. Then more may follow. */
   readonly cursorUnusable: boolean;
+  /** Whether a cache gave it. Then it may be the same response as the one before. */
+  readonly isCached?: boolean;
   /** Number of entries received. */
   readonly items: number;
   /** Number of entries requested. */
@@ -155,15 +157,18 @@ export async function requestPage(
   signal: AbortSignal,
   bounds: Partial<BodyBounds> = {},
 ): Promise<AnsweredPage> {
-  const polledAt = clock.monotonic();
+  const sentAt = clock.monotonic();
   const raw = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
-  const { serviceDate, nextCursor } = raw;
+  const { serviceDate, nextCursor, cache } = raw;
+  // The response of a cache is that of an earlier poll, and proves nothing newer.
+  const polledAt = sentAt - (cache?.ageMs ?? 0);
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   // A cursor that cannot be stored, or is too long to be sent, counts as missing.
   const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
   const items = raw.items.length;
   const limit = settings.pageSize;
-  return { at, next, cursorUnusable: next !== nextCursor, items, limit, polls: [{ items, next }], raw, times };
+  const cursorUnusable = next !== nextCursor;
+  return { at, next, cursorUnusable, isCached: Boolean(cache), items, limit, polls: [{ items, next }], raw, times };
 }
 
 /** Checks the entries of a page. A separate function, so that its result keeps nothing else of the response in memory. */

@@ -63,6 +63,18 @@ export interface RawPage {
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
   readonly serviceDate: Date | null;
+  /** The cache that gave the response, if it shows one. */
+  readonly cache?: AnsweringCache | null;
+}
+
+/** A cache between this process and the service, as its response shows it. */
+export interface AnsweringCache {
+  /** Maximum age of the response, milliseconds. */
+  readonly ageMs: number;
+  /** The header that shows it, such as `Age: 17`. */
+  readonly evidence: string;
+  /** Its name by `Via` or `Server`; null if there is neither. */
+  readonly name: string | null;
 }
 
 /** A single run as received (interface 4.3). */

@@ -20,7 +20,7 @@ export async function listsAnything(
 }
 
 /**
- * Returns the number of entries that the service lists there, and its cursor; null if the response exceeds 1 MiB. Rejects if the
+ * Returns the number of entries that the service lists there, its cursor, and whether a cache answered; null if the response exceeds 1 MiB. Rejects if the
  * service refuses the request. It may be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
@@ -28,11 +28,14 @@ export async function listEntries(
   probe: Probe,
   limit: number,
   signal: AbortSignal,
-): Promise<{ readonly items: number; readonly next: string | null } | null> {
+): Promise<{ readonly items: number; readonly next: string | null; readonly isCached: boolean } | null> {
   const bounds = { maxBytes: MAX_PROBE_BYTES, onReceived: () => {} };
   try {
-    const { items, nextCursor } = await service.readPage({ ...probe, limit, markdown: false, ...bounds }, signal);
-    return { items: items.length, next: nextCursor };
+    const { items, nextCursor, cache } = await service.readPage(
+      { ...probe, limit, markdown: false, ...bounds },
+      signal,
+    );
+    return { items: items.length, next: nextCursor, isCached: Boolean(cache) };
   } catch (error) {
     if (!isOversized(error)) throw error;
     return null;

@@ -80,7 +80,7 @@ describe('doctor', () => {
 
   it('requests one entry with the configured filters and without a cursor or a time', async () => {
     const page = reply(200, { items: [], nextCursor: 'c' });
-    const service = await scripted(page, page);
+    const service = await scripted(page, page, page);
     await examine({
       SCANFEED_BASE_URL: service.baseUrl,
       SCANFEED_ENVIRONMENT: 'test',
@@ -90,6 +90,7 @@ describe('doctor', () => {
     expect(service.requests.map(({ method, url }) => `${method} ${url}`)).toEqual([
       'GET /v1/scans?status=failed&environment=test&limit=1',
       'GET /v1/scans?status=failed&environment=test&limit=1&documentType=rechnung',
+      'GET /v1/scans?status=failed&environment=test&limit=1',
     ]);
   });
 
@@ -153,7 +154,7 @@ describe('doctor checks of the service', () => {
     const body = { items: [], nextCursor: 'c' };
     const at = (ms: number) => reply(200, body, { date: new Date(Date.now() + ms).toUTCString() });
     const ask = async (answer: ReturnType<typeof reply>) => {
-      const service = await scripted(answer);
+      const service = await scripted(answer, answer);
       return (await examine({ SCANFEED_BASE_URL: service.baseUrl }))['service clock'];
     };
     expect(await ask(at(-90_000))).toMatchObject({
@@ -161,6 +162,17 @@ describe('doctor checks of the service', () => {
       message: expect.stringMatching(/^the service is (89|9[01]) s behind this machine/),
     });
     expect(await ask(at(0))).toMatchObject({ outcome: 'ok' });
+  });
+
+  it('warns about a cache that answers a repeated request', async () => {
+    const body = { items: [], nextCursor: 'c' };
+    const cached = reply(200, body, { age: '7', via: '1.1 edge' });
+    const service = await scripted(reply(200, body), cached);
+    expect((await examine({ SCANFEED_BASE_URL: service.baseUrl }))['service cache']).toEqual({
+      check: 'service cache',
+      outcome: 'warning',
+      message: expect.stringMatching(/^1\.1 edge answered instead of the service \(Age: 7\); /),
+    });
   });
 
   it.each([

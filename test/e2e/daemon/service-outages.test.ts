@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { startCachingProxy } from '../../support/caching-proxy.js';
 import { canary } from '../../support/canaries/canary.js';
 import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
@@ -136,4 +137,29 @@ test('does not show the key when the service repeats it in its refusal', async (
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
   await daemon.failsRepeatedly('feed', 1);
   expect((await daemon.status()).currentErrors[0]?.message).toContain('Schlüssel [redacted] gesperrt');
+});
+
+test('claims no freshness from the answers of a cache, and warns about it', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const cache = await startCachingProxy(service.url);
+  bench.afterwards(() => cache.close());
+  service.set({ cacheControl: 'public, max-age=10' });
+  service.deliver(5);
+  const daemon = bench.daemon(bench.environment({ url: cache.url }, database));
+  await daemon.catchesUp();
+  service.deliver(1);
+  const deliveredAt = Date.now();
+  const warning = await daemon.logs('a cache answered requests');
+  expect(warning).toMatchObject({
+    level: 'warn',
+    cache: '1.1 test-cache',
+    evidence: expect.stringMatching(/^Age: \d+$/),
+  });
+  const { runsWritten, dataCompleteAsOf } = await daemon.status();
+  expect({ runsWritten, isCovered: Date.parse(dataCompleteAsOf as string) >= deliveredAt }).toEqual({
+    runsWritten: 5,
+    isCovered: false,
+  });
+  await daemon.reaches({ runsWritten: 6 });
 });

@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest';
+import { isEndOfFeed } from '../../src/sync/page/end-of-feed.js';
+import { walkFeed } from '../../src/sync/page/walk-feed.js';
+import type { AnsweringCache, RawPage } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext, silentObserver } from '../support/engine.js';
+import { entryJson, pageJson } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const MAX_AGE_MS = 60_000;
+const { signal } = new AbortController();
+const cacheOf = (ageMs: number) => ({ ageMs, evidence: `Age: ${ageMs / 1000}`, name: null });
+
+/** A service behind a cache that answers a repeated request from its memory for a minute. */
+function cached(service: ModelService, clock: VirtualClock): Pick<ModelService, 'readPage' | 'readRun'> {
+  const known = new Map<string, { page: RawPage; at: number }>();
+  return {
+    readRun: service.readRun.bind(service),
+    readPage: async (request, until) => {
+      const key = JSON.stringify([request.start, request.limit, request.filters]);
+      const found = known.get(key);
+      const ageMs = clock.monotonic() - (found?.at ?? Number.NEGATIVE_INFINITY);
+      if (found !== undefined && ageMs < MAX_AGE_MS) return { ...found.page, cache: cacheOf(ageMs + 1_000) };
+      const page = await service.readPage(request, until);
+      known.set(key, { page, at: clock.monotonic() });
+      return page;
+    },
+  };
+}
+
+it('never claims that data is complete which a cache hides', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  let completeAsOf = 0;
+  const observer = silentObserver({ freshness: (read) => (completeAsOf = read.dataCompleteAsOf?.getTime() ?? 0) });
+  const stop = new AbortController();
+  const following = syncFeed(engineContext({ clock, service: cached(service, clock), store, observer }), stop.signal);
+  await clock.advance(10_000);
+  for (let n = 0; n < 5; n += 1) {
+    const deliveredAt = clock.now();
+    service.feed.push(entryJson({ scanId: `scan-${n}`, deliveredAt: new Date(deliveredAt).toISOString() }));
+    for (let seconds = 0; seconds < 90; seconds += 10) {
+      await clock.advance(10_000);
+      if (!store.rows.has(`scan-${n}`)) expect(completeAsOf).toBeLessThanOrEqual(deliveredAt);
+    }
+    expect(store.rows.has(`scan-${n}`)).toBe(true);
+  }
+  expect(completeAsOf).toBeGreaterThan(clock.now() - MAX_AGE_MS - 20_000);
+  stop.abort();
+  await clock.run(following);
+});
+
+const read = {
+  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  markdown: false,
+  pageSize: 10,
+} as const;
+
+it('is not sure of an end without a cursor that a cache repeats', async () => {
+  const clock = new VirtualClock();
+  let cache: AnsweringCache | null = null;
+  const service = { readPage: async () => ({ ...rawPage(pageJson([entryJson()], '')), nextCursor: null, cache }) };
+  const walk = walkFeed({ cursor: null, since: null }, { service, read, clock }, signal);
+  const steps = [await walk(), await walk()];
+  cache = cacheOf(5_000);
+  steps.push(await walk());
+  cache = null;
+  steps.push(await walk(), await walk());
+  expect(steps.map(({ progress }) => progress)).toEqual(['unclear', 'end', 'unclear', 'end', 'end']);
+});
+
+it('is not sure of an end that only a cache confirms', async () => {
+  const page = { at: { cursor: 'a', since: null }, next: 'b', items: 0 };
+  const service = { readPage: async () => ({ ...rawPage(pageJson([])), cache: cacheOf(5_000) }) };
+  expect(await isEndOfFeed(page, read.filters, service, signal)).toBe('unclear');
+});
