@@ -30,9 +30,9 @@ LABEL org.opencontainers.image.title="scanfeed" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
-# By default the heap may grow beyond a small container's limit; the other half is for what is held outside of it. A young
-# generation is sized by the machine's memory, and would be 16 MiB of a daemon that only passes pages on. glibc keeps up to
-# 64 MiB of freed memory unless this threshold is fixed; with 1 MiB the buffers of an ordinary page are reused.
+# glibc keeps up to 64 MiB of freed memory unless this threshold is fixed; with 1 MiB the buffers of an ordinary page are reused.
+# NODE_OPTIONS are for commands that are called by name. Others may replace them, as the operator of OpenTelemetry does, so the
+# entry point repeats them.
 ENV NODE_ENV=production \
     MALLOC_MMAP_THRESHOLD_=1048576 \
     NODE_OPTIONS="--max-old-space-size-percentage=50 --max-semi-space-size=4" \
@@ -50,7 +50,8 @@ USER 65532:65532
 EXPOSE 9847
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.SCANFEED_ADMIN_PORT || 9847}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# Not allowed in NODE_OPTIONS: the daemon collects what it gave back, and a small limit must not mean to collect all the time
-# (docs/decisions/0009).
-ENTRYPOINT ["node", "--expose-gc", "--heap-growing-percent=70", "--no-concurrent-array-buffer-sweeping", "/app/dist/program/main.js"]
+# By default the heap may grow beyond a small container's limit; the other half is for what is held outside of it. A young
+# generation is sized by the machine's memory, and would be 16 MiB of a daemon that only passes pages on. The daemon collects
+# what it gave back, and a small limit must not mean to collect all the time (docs/decisions/0009).
+ENTRYPOINT ["node", "--max-old-space-size-percentage=50", "--max-semi-space-size=4", "--expose-gc", "--heap-growing-percent=70", "--no-concurrent-array-buffer-sweeping", "/app/dist/program/main.js"]
 CMD ["run"]

@@ -1,4 +1,4 @@
-import { getHeapStatistics } from 'node:v8';
+import { heapBytes } from '../core/heap-bytes.js';
 import { createMemoryBudget, type MemoryBudget } from '../sync/memory/memory-budget.js';
 import { LARGEST_ENTRY_BYTES } from '../sync/page/page-limit.js';
 
@@ -26,11 +26,11 @@ export type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'reg
 const RESERVED_BYTES = 220 * MIB;
 
 /**
- * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The heap
- * limit of V8 shows how much memory there is: half of the container and three semi-spaces of 4 MiB in the image, some gigabytes
- * where nothing is set.
+ * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The size of
+ * the heap shows how much memory there is: half of the container and three semi-spaces of 4 MiB in the image, some gigabytes where
+ * nothing is set.
  */
-export function largestAnswerBytes(heapLimit: number = getHeapStatistics().heap_size_limit): number {
+export function largestAnswerBytes(heapLimit: number = heapBytes()): number {
   return Math.min(LARGEST_ENTRY_BYTES, Math.max(16 * MIB, Math.floor(2 * heapLimit) - RESERVED_BYTES));
 }
 

@@ -1,5 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it, vi } from 'vitest';
-import { type Collect, createProcessBudget } from '../../src/daemon/memory.js';
+import { heapBytes } from '../../src/core/heap-bytes.js';
+import { type Collect, createProcessBudget, largestAnswerBytes } from '../../src/daemon/memory.js';
+import { imageOptions } from '../support/program/image-options.js';
 
 const MIB = 1024 * 1024;
 
@@ -51,5 +54,26 @@ describe('createProcessBudget', () => {
 
   it('collects at once and returns unused pages to the system when a large body was released', async () => {
     expect(await collectionsAfter(4 * MIB, 12 * MIB)).toEqual(['last-resort']);
+  });
+});
+
+describe('the memory of the process', () => {
+  it('is that of the image, although NODE_OPTIONS are replaced', () => {
+    const print = 'process.stdout.write(String(v8.getHeapStatistics().heap_size_limit))';
+    const env = { PATH: process.env.PATH, NODE_OPTIONS: '--max-old-space-size=4096 --max-semi-space-size=16' };
+    const heapLimit = Number(execFileSync(process.execPath, [...imageOptions(256), '--eval', print], { env }));
+    expect(heapLimit).toBe(140 * MIB);
+    expect(largestAnswerBytes(heapBytes(heapLimit, 256 * MIB))).toBe(60 * MIB);
+  });
+
+  it.each([
+    ['the heap of the image', 140, 256, 60],
+    ['a heap that is larger than half of the container', 259, 256, 60],
+    ['a heap that is smaller than half of the container', 140, 1024, 60],
+    ['a machine without a limit', 4144, 0, 256],
+    ['a control group without a limit', 4144, 2 ** 44, 256],
+    ['a container that is too small', 70, 128, 16],
+  ])('has place for answers that follow from %s', (_, heapMib, constrainedMib, answerMib) => {
+    expect(largestAnswerBytes(heapBytes(heapMib * MIB, constrainedMib * MIB))).toBe(answerMib * MIB);
   });
 });

@@ -1,4 +1,4 @@
-import { getHeapStatistics } from 'node:v8';
+import { heapBytes } from '../heap-bytes.js';
 import { ANSWER_FIELDS } from '../run-fields.js';
 import { createFieldPlaces, type FieldPlaces } from './field-places.js';
 import { nameOf, textOf } from './ranges.js';
@@ -21,7 +21,7 @@ const TEXT_BYTES = 4;
  * Maximum memory of one parsed answer, bytes: a quarter of the heap. In the image with 256 MiB that is 35 MiB, or about
  * 180,000 values.
  */
-const MEMORY_BYTES = getHeapStatistics().heap_size_limit / 4;
+const MEMORY_BYTES = heapBytes() / 4;
 
 /** The parsed JSON would exceed the memory limit. */
 export class TooManyValues extends Error {

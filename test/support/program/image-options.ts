@@ -4,18 +4,14 @@ import { readFileSync } from 'node:fs';
 const CONTAINER_MIB = 256;
 
 /**
- * Returns Node's options in the image, in a container of this memory: those of its environment and of its entry point. Reads the
- * Dockerfile of the working directory.
+ * Returns the options of the image's entry point, in a container of this memory. Reads the Dockerfile of the working directory.
  */
 export function imageOptions(containerMib = CONTAINER_MIB): readonly string[] {
   const dockerfile = readFileSync('Dockerfile', 'utf8');
-  const environment = /NODE_OPTIONS="([^"]*)"/.exec(dockerfile)?.[1]?.split(' ');
   const entryPoint = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1];
-  if (environment === undefined || entryPoint === undefined) throw new TypeError('the Dockerfile starts nothing');
+  if (entryPoint === undefined) throw new TypeError('the Dockerfile starts nothing');
   const [, ...started] = JSON.parse(entryPoint) as string[];
-  return [...environment, ...started.filter((argument) => argument.startsWith('--'))].map((option) =>
-    inContainer(option, containerMib),
-  );
+  return started.filter((argument) => argument.startsWith('--')).map((option) => inContainer(option, containerMib));
 }
 
 /** Returns the settings of the image for the allocator of the C library. */
