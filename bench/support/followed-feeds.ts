@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { ACCEPT_FEEDS } from '../../test/support/accept-feeds.js';
 import type { ServiceConfig } from '../service/protocol.js';
 import { type BenchService, startService } from '../service/start.js';
 import { type BenchDaemon, startDaemon } from './daemon.js';
@@ -58,6 +59,7 @@ export async function followFeeds(
   const schemas = hasSchemaEach ? names.map((_, index) => `feed_${index}`) : ['scanfeed'];
   const service = await startService(scope, { ...config, history: 200, organizations: feeds });
   const database = hasSchemaEach ? await server.createDatabase() : await migratedDatabase(server);
+  if (!hasSchemaEach) await database.withClient((client) => client.query(ACCEPT_FEEDS, [names, service.url]));
   const settings = {
     SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, names, schemas, service),
     SCANFEED_LOG_LEVEL: 'info',

@@ -9,7 +9,6 @@ import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
 import { warnAboutPollRate } from './feeds/warn-about-poll-rate.js';
-import { warnAboutSharedSchemas } from './feeds/warn-about-shared-schemas.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
@@ -80,10 +79,11 @@ export function runDaemon(
 function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
   let writtenByStopped = 0;
   const feeds = createFeedSet(
-    (of, until, { startDelayFraction, isFirst }) => {
+    (of, until, { startDelayFraction, isFirst, ...place }) => {
       // A predecessor of the process is replaced only at its start. Later, a holder that looks like one is another container.
       const parts = isFirst ? shared : { ...shared, isDead: () => false };
-      return runFeed(of, parts, until, startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS));
+      const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
+      return runFeed(of, parts, until, { ...place, firstPollInMs });
     },
     (feed) => {
       writtenByStopped += feed.report().runsWritten;
@@ -107,7 +107,6 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
-    warnAboutSharedSchemas(file.feeds, logger);
     warnAboutPollRate(file.feeds, logger);
     if (file.feeds.length === 0 && file.invalid.length === 0)
       readiness.ready(); // there is no schema to wait for
@@ -118,8 +117,13 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
     const remedy = 'correct the file; until then its last valid version stays in force';
     logger.error('feeds file refused', { error, remedy });
   };
+  const onMoved = (names: readonly string[], ms: number) => {
+    const remedy = 'correct the file if this is not intended; it is followed once it has not changed for this time';
+    logger.warn('feeds move, waiting', { feeds: names, seconds: ms / 1000, remedy });
+  };
   follow(source.file);
-  await watchFeedsFile(source.file, { ...source.changes, onRead: follow, onRefused }, clock, signal);
+  const { movedIn } = feeds;
+  await watchFeedsFile(source.file, { ...source.changes, onRead: follow, movedIn, onMoved, onRefused }, clock, signal);
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {

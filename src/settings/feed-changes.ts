@@ -31,6 +31,15 @@ export function changesOf(
   return { added, removed, changed };
 }
 
+/** Returns whether a feed has another schema or service, or a key that may be that of another organization. */
+export function hasMoved(from: FeedSettings, to: FeedSettings): boolean {
+  return (
+    from.database.schema !== to.database.schema ||
+    from.service.baseUrl !== to.service.baseUrl ||
+    from.service.apiKeyFile !== to.service.apiKeyFile
+  );
+}
+
 /**
  * Returns the values that an entry can set, as a text. JSON omits the secrets, which are functions; the path of the key's file
  * is compared instead. The connection is the same for all feeds of a process.

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import type { Clock } from '../core/clock.js';
 import { type FeedEntry, KEYS, parseEntries } from './feed-entries.js';
 import { HIDDEN, type Mistake, SettingsError } from './mistakes.js';
 import { fileVariableOf, type ReadFile, readText } from './reader.js';
@@ -24,10 +25,15 @@ export interface InvalidFeed {
 }
 
 /** The feed's own group is always read. */
-type FeedsFileOptions<G extends Group> = Omit<SettingsOptions<G>, 'shared'>;
+interface FeedsFileOptions<G extends Group> extends Omit<SettingsOptions<G>, 'shared'> {
+  readonly clock: Pick<Clock, 'sleep'>;
+}
 
 /** Maximum size of the file, bytes: three times that of 10,000 usual entries. Parsing takes seconds. */
 const MAX_BYTES = 4 * 2 ** 20;
+
+/** Time after which the file must read the same again, milliseconds: a file that is being written lacks its last lines. */
+const SETTLE_MS = 1_000;
 
 const API_KEY_FILE = fileVariableOf(VARIABLES.apiKey);
 
@@ -44,9 +50,9 @@ export function feedsFilePath(env: NodeJS.ProcessEnv = process.env): string | nu
 export async function readFeedsFile<G extends Group = Group>(
   path: string,
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = readText }: FeedsFileOptions<G> = {},
+  { need, readFile = readText, clock }: FeedsFileOptions<G>,
 ): Promise<FeedsFile<G>> {
-  const text = readFeedsText(path, readFile);
+  const text = await readSettledText(path, readFile, clock);
   const { entries, problems } = await parseEntries(text, basename(path));
   const inherited = { ...env }; // process.env itself is slow
   const feeds: SettingsFor<G | 'feed'>[] = [];
@@ -73,6 +79,16 @@ export async function readFeedsFile<G extends Group = Group>(
     invalidKeyFiles: [...invalidKeyFiles],
     text,
   };
+}
+
+/** Reads the text of a feeds file that is not being written. */
+async function readSettledText(path: string, readFile: ReadFile, clock: Pick<Clock, 'sleep'>): Promise<string> {
+  for (let text = readFeedsText(path, readFile); ; ) {
+    await clock.sleep(SETTLE_MS, new AbortController().signal);
+    const again = readFeedsText(path, readFile);
+    if (again === text) return text;
+    text = again;
+  }
 }
 
 /**

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { systemClock } from '../../src/core/clock.js';
 import { readFeedsFile } from '../../src/settings/feeds-file.js';
 import { readSettings } from '../../src/settings/settings.js';
 import { testCertificate } from '../support/certificate.js';
@@ -195,7 +196,7 @@ describe('the manifests', () => {
         const { feeds, invalid } =
           env.SCANFEED_FEEDS_FILE === undefined
             ? { feeds: [readSettings(env, { readFile })], invalid: [] }
-            : await readFeedsFile(env.SCANFEED_FEEDS_FILE, env, { readFile: readKey });
+            : await readFeedsFile(env.SCANFEED_FEEDS_FILE, env, { readFile: readKey, clock: systemClock });
         expect(invalid).toEqual([]);
         expect(feeds.length).toBeGreaterThan(0);
         for (const { service, warnings } of feeds) {

@@ -14,8 +14,14 @@ import { files, LEAST } from '../support/settings.js';
 const PATH = '/etc/scanfeed/feeds.yaml';
 const KEY_FILES = { '/keys/acme': 'key-of-acme\n', '/keys/globex': 'key-of-globex\n' };
 
+const clock = { sleep: async () => {} };
+
 function read(text: string, env: NodeJS.ProcessEnv = {}, contents: Readonly<Record<string, string>> = {}) {
-  return readFeedsFile(PATH, { ...LEAST, ...env }, { readFile: files({ ...KEY_FILES, [PATH]: text, ...contents }) });
+  return readFeedsFile(
+    PATH,
+    { ...LEAST, ...env },
+    { readFile: files({ ...KEY_FILES, [PATH]: text, ...contents }), clock },
+  );
 }
 
 /** Returns the mistakes of the only invalid feed, without the name of the file. */
@@ -251,7 +257,9 @@ describe('the feeds file', () => {
       const readFile = () => {
         throw new Error('it was read');
       };
-      await expect(readFeedsFile(path, LEAST, { readFile })).rejects.toThrow('it has 4194305 bytes, more than 4 MiB');
+      await expect(readFeedsFile(path, LEAST, { readFile, clock })).rejects.toThrow(
+        'it has 4194305 bytes, more than 4 MiB',
+      );
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -275,7 +283,9 @@ describe('the feeds file', () => {
   });
 
   test('is rejected as a whole when it is missing', async () => {
-    await expect(readFeedsFile(PATH, LEAST, { readFile: files({}) })).rejects.toThrow('reading it failed (ENOENT)');
+    await expect(readFeedsFile(PATH, LEAST, { readFile: files({}), clock })).rejects.toThrow(
+      'reading it failed (ENOENT)',
+    );
   });
 
   test('is rejected as a whole, with all mistakes once, when a variable of all feeds is wrong', async () => {
@@ -293,9 +303,21 @@ describe('the feeds file', () => {
     const { feeds } = await readFeedsFile(
       PATH,
       { DATABASE_URL: LEAST.DATABASE_URL },
-      { need: ['database'], readFile: contents },
+      { need: ['database'], readFile: contents, clock },
     );
     expect(feeds.map(({ feed, database }) => [feed.name, database.schema])).toEqual([['acme', 'acme']]);
+  });
+
+  test('uses only a text that reads the same a second later', async () => {
+    const whole = '- name: acme\n  apiKeyFile: /keys/acme\n  schema: acme\n';
+    // Rewritten in place: empty, then without its last line.
+    const texts = ['', whole.replace('  schema: acme\n', ''), whole, whole];
+    const pauses: number[] = [];
+    const readFile = (path: string) => (path === PATH ? (texts[pauses.length] ?? '') : 'key');
+    const sleep = async (ms: number) => void pauses.push(ms);
+    const { feeds } = await readFeedsFile(PATH, LEAST, { readFile, clock: { sleep } });
+    expect(feeds.map(({ database }) => database.schema)).toEqual(['acme']);
+    expect(pauses).toEqual([1000, 1000, 1000]);
   });
 
   test('reads a changed key without being read again', async () => {
@@ -303,7 +325,7 @@ describe('the feeds file', () => {
       [PATH]: '- name: acme\n  apiKeyFile: /keys/acme\n',
       '/keys/acme': 'one',
     };
-    const { feeds } = await readFeedsFile(PATH, LEAST, { readFile: (path) => files(contents)(path) });
+    const { feeds } = await readFeedsFile(PATH, LEAST, { readFile: (path) => files(contents)(path), clock });
     contents['/keys/acme'] = 'two';
     expect(feeds[0]?.service.readApiKey()).toBe('two');
   });

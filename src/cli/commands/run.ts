@@ -72,7 +72,7 @@ async function readAllSettings(): Promise<{
   }
   // Each feed has a service of its own.
   const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service') });
-  const read = () => readFeedsFile(path);
+  const read = () => readFeedsFile(path, undefined, { clock: systemClock });
   const readText = async () => readFeedsText(path);
   return { settings, source: { file: await read(), changes: { read, readText, versionOf } } };
 }

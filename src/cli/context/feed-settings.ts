@@ -42,7 +42,7 @@ interface Wanted<G extends Group> {
  * @throws CommandFailure if the file does not list the feed, or several and none is named
  */
 export async function readFeedSettings<G extends Group>(
-  { env }: Pick<CommandProcess, 'env'>,
+  { env, clock }: Pick<CommandProcess, 'env' | 'clock'>,
   { feed: named, need, orAll = false }: Wanted<G>,
 ): Promise<SettingsFor<G>> {
   const path = feedsFilePath(env);
@@ -52,7 +52,7 @@ export async function readFeedSettings<G extends Group>(
     if (!('feed' in settings)) throw requiresFile('--feed');
     return { ...settings, feed: { ...(settings.feed as FeedSettings), name: named } };
   }
-  const file = await readFeedsFile(path, env, { need });
+  const file = await readFeedsFile(path, env, { need, clock });
   const name = named ?? onlyName(file, orAll);
   const mistakes = file.invalid.find((each) => each.name === name)?.mistakes;
   if (mistakes !== undefined) throw new SettingsError(mistakes);
@@ -107,10 +107,10 @@ interface Schemas {
 }
 
 /** Reads the settings of the schema or, with a feeds file, of each schema that its feeds have. */
-export async function readSchemas({ env }: CommandProcess): Promise<Schemas> {
+export async function readSchemas({ env, clock }: CommandProcess): Promise<Schemas> {
   const path = feedsFilePath(env);
   if (path === null) return { schemas: [readSettings(env, { need: ['database'] }).database], mistakes: [] };
-  const { feeds, invalid } = await readFeedsFile(path, env, { need: ['database'] });
+  const { feeds, invalid } = await readFeedsFile(path, env, { need: ['database'], clock });
   const bySchema = new Map(feeds.map(({ database }) => [database.schema, database]));
   return { schemas: [...bySchema.values()], mistakes: invalid.flatMap(({ mistakes }) => mistakes) };
 }

@@ -40,10 +40,10 @@ export async function forEachFeed<G extends Group>(
   { json, need }: { readonly json: boolean; readonly need: readonly G[] },
   run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
 ): Promise<void> {
-  const { env } = io;
+  const { env, clock } = io;
   const path = feedsFilePath(env);
   if (path === null) throw requiresFile('--all');
-  const { feeds, invalid } = await readFeedsFile(path, env, { need });
+  const { feeds, invalid } = await readFeedsFile(path, env, { need, clock });
   const output = json ? jsonOutput(io) : textOutput(io);
   const all = [
     ...feeds.map((settings) => ({ name: settings.feed.name, settings })),

@@ -1,4 +1,4 @@
-import { changesOf } from '../../settings/feed-changes.js';
+import { changesOf, hasMoved } from '../../settings/feed-changes.js';
 import type { FeedsFile } from '../../settings/feeds-file.js';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
@@ -8,6 +8,8 @@ import type { RunningFeed } from './run-feed.js';
 export interface FeedSet {
   /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
   follow(file: Pick<FeedsFile, 'feeds' | 'invalid'>): void;
+  /** Returns the names of feeds to which the file gives another schema, service or key. */
+  movedIn(file: Pick<FeedsFile, 'feeds'>): readonly string[];
   running(): readonly RunningFeed[];
   /** Stops all feeds. Never rejects. */
   stop(): Promise<void>;
@@ -27,6 +29,10 @@ export interface StartOptions {
   readonly startDelayFraction: number;
   /** Whether the process has just started, and follows its first feeds. */
   readonly isFirst: boolean;
+  /** Whether it was given another schema, service or key since the process started. */
+  readonly hasMoved: boolean;
+  /** Whether a feed before it in the file has the same schema and another key. */
+  readonly hasOtherKey: boolean;
 }
 
 /** Starts a feed, which ends when the signal aborts. */
@@ -43,7 +49,7 @@ export function createFeedSet(
 ): FeedSet {
   /** The settings with which each feed is to be followed. */
   const wanted = new Map<string, Settings>();
-  const startDelayFractions = new Map<string, number>();
+  const startOptions = new Map<string, Omit<StartOptions, 'isFirst'>>();
   const followed = new Map<string, Followed>();
   let isFirst = true;
 
@@ -52,10 +58,10 @@ export function createFeedSet(
     const settings = wanted.get(name);
     const current = followed.get(name);
     if (current !== undefined && current.settings !== settings) current.stop.abort();
-    if (current !== undefined || settings === undefined) return;
+    const options = startOptions.get(name);
+    if (current !== undefined || settings === undefined || options === undefined) return;
     const stop = new AbortController();
-    const startDelayFraction = startDelayFractions.get(name) ?? 0;
-    const feed = start(settings, stop.signal, { startDelayFraction, isFirst });
+    const feed = start(settings, stop.signal, { ...options, isFirst });
     followed.set(name, { settings, feed, stop });
     const remove = () => {
       followed.delete(name);
@@ -67,17 +73,32 @@ export function createFeedSet(
       .catch(onFailed);
   };
 
+  const isMoved = (settings: Settings) => {
+    const current = wanted.get(settings.feed.name);
+    return current !== undefined && hasMoved(current, settings);
+  };
+
   return {
+    movedIn: ({ feeds }) => feeds.filter(isMoved).map(({ feed }) => feed.name),
     follow: (file) => {
       const { added, removed, changed } = changesOf(wanted, file);
       const started = [...changed, ...added];
       for (const name of removed) {
         wanted.delete(name);
-        startDelayFractions.delete(name);
+        startOptions.delete(name);
       }
+      const keys = new Map<string, string | null>();
+      for (const { database, service } of file.feeds)
+        if (!keys.has(database.schema)) keys.set(database.schema, service.apiKeyFile);
       for (const [index, settings] of started.entries()) {
-        wanted.set(settings.feed.name, settings);
-        startDelayFractions.set(settings.feed.name, index / started.length);
+        const { feed, database, service } = settings;
+        startOptions.set(feed.name, {
+          startDelayFraction: index / started.length,
+          // It stays so until a restart: the feed may hold for this reason when its entry changes again.
+          hasMoved: startOptions.get(feed.name)?.hasMoved === true || isMoved(settings),
+          hasOtherKey: keys.get(database.schema) !== service.apiKeyFile,
+        });
+        wanted.set(feed.name, settings);
       }
       for (const name of [...removed, ...started.map(({ feed }) => feed.name)]) update(name);
       isFirst = false;

@@ -8,6 +8,7 @@ import type { PageTracer } from '../../observability/tracing/tracer.js';
 import type { Settings } from '../../settings/settings.js';
 import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
+import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
 import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
@@ -17,6 +18,7 @@ import { syncFeed } from '../../sync/sync-feed.js';
 import { createErrorRecorder } from '../error-recorder.js';
 import type { Schemas } from '../schemas.js';
 import type { ServiceConnections } from '../service-connections.js';
+import { assertOwnSchema, type NewFeed } from './assert-own-schema.js';
 
 /** Maximum number of commits of a feed at the same time. */
 const MAX_PAGE_COMMITS = 2;
@@ -46,6 +48,11 @@ export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'hol
   readonly nextOutage: () => number;
 }
 
+/** How a feed is started. `firstPollInMs`: how long to wait before that, so that many feeds do not poll at the same time. */
+interface FeedStart extends Pick<NewFeed, 'hasMoved' | 'hasOtherKey'> {
+  readonly firstPollInMs: number;
+}
+
 /** A feed that is being followed, as the admin server shows it. */
 export interface RunningFeed extends Pick<ReturnType<typeof observeSync>, 'report' | 'recent'> {
   readonly name: string;
@@ -56,9 +63,13 @@ export interface RunningFeed extends Pick<ReturnType<typeof observeSync>, 'repor
 
 /**
  * Creates all parts of a feed and follows it until the signal aborts.
- * @param firstPollInMs how long to wait before that, so that many feeds do not poll at the same time
  */
-export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSignal, firstPollInMs = 0): RunningFeed {
+export function runFeed(
+  settings: Settings,
+  shared: SharedParts,
+  signal: AbortSignal,
+  { firstPollInMs, ...place }: FeedStart,
+): RunningFeed {
   const { feed, service: serviceSettings } = settings;
   const { clock, version, tracer, nextOutage } = shared;
   const logger = shared.loggerOf(feed.name);
@@ -97,7 +108,19 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
       observer.ticked(firstPollInMs);
       await clock.sleep(firstPollInMs, signal);
     }
-    await syncFeed(feedContext(settings, { ...shared, service, store, leases, observer }), signal);
+    const context = feedContext(settings, { ...shared, service, store, leases, observer });
+    const { name, baseUrl } = context.identity;
+    let isOwn = false;
+    /** Taking the lease creates the feed, so this is checked before it. */
+    const take: typeof leases.take = async (identity, replaced, until) => {
+      if (!isOwn) {
+        const contents = await readSchemaContents(schema.connection, name);
+        await assertOwnSchema({ ...place, baseUrl, schema: settings.database.schema }, contents, context.loader, until);
+      }
+      isOwn = true;
+      return leases.take(identity, replaced, until);
+    };
+    await syncFeed({ ...context, leases: { ...leases, take } }, signal);
   };
   const stopped = follow().finally(async () => {
     await recorder.close();

@@ -6,6 +6,8 @@ import { SettingsError } from '../../settings/settings.js';
 const CHECK_INTERVAL_MS = 5_000;
 /** Interval between checks of the key files of invalid entries, and pause after a new reason to reject the file, milliseconds. */
 const RETRY_MS = 60_000;
+/** How long the file must stay as it is before a feed moves to another schema, service or key, milliseconds. */
+const MOVE_MS = 60_000;
 /** Pause after the file is rejected again for the same reason, milliseconds. Parsing a large file takes seconds. */
 const REFUSED_AGAIN_MS = 600_000;
 
@@ -17,6 +19,10 @@ export interface WatchedFile {
   /** Returns a text that changes when a key file does. Rejects if it is missing. */
   readonly versionOf: (keyFile: string) => Promise<string>;
   readonly onRead: (file: FeedsFile) => void;
+  /** Returns the names of feeds to which the file gives another schema, service or key. */
+  readonly movedIn: (file: FeedsFile) => readonly string[];
+  /** Called when a file with such feeds is seen. It is followed once it has stayed the same for `ms`. */
+  readonly onMoved: (feeds: readonly string[], ms: number) => void;
   /** Called when the file as a whole cannot be used, once for each reason in a row. The last valid one stays in force. */
   readonly onRefused: (error: SettingsError) => void;
 }
@@ -27,7 +33,7 @@ export interface WatchedFile {
  */
 export async function watchFeedsFile(
   file: FeedsFile,
-  { readText, read, versionOf, onRead, onRefused }: WatchedFile,
+  { readText, read, versionOf, onRead, movedIn, onMoved, onRefused }: WatchedFile,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -37,10 +43,12 @@ export async function watchFeedsFile(
   let keyVersions: string | null = null;
   let retryAt = clock.monotonic() + RETRY_MS;
   let refusedFor: string | null = null;
+  /** Text that moves feeds and is not followed yet. */
+  let heldText: string | null = null;
   /** Returns whether the same text may be accepted now. */
   const mayRead = async () => {
     if (clock.monotonic() < retryAt) return false;
-    if (refusedFor !== null) return true;
+    if (refusedFor !== null || heldText !== null) return true;
     retryAt = clock.monotonic() + RETRY_MS;
     const versions = await versionsOf(keyFiles, versionOf);
     if (keyFiles.length === 0 || versions === keyVersions) return false;
@@ -56,12 +64,17 @@ export async function watchFeedsFile(
       keyFiles = changed.invalidKeyFiles;
       retryAt = clock.monotonic() + RETRY_MS;
       refusedFor = null;
-      onRead(changed);
+      const moved = changed.text === heldText ? [] : movedIn(changed);
+      heldText = moved.length > 0 ? changed.text : null;
+      if (heldText === null) return onRead(changed);
+      retryAt = clock.monotonic() + MOVE_MS;
+      onMoved(moved, MOVE_MS);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       const isRepeated = error.message === refusedFor;
       retryAt = clock.monotonic() + (isRepeated ? REFUSED_AGAIN_MS : RETRY_MS);
       refusedFor = error.message;
+      heldText = null;
       if (!isRepeated) onRefused(error);
     }
   };

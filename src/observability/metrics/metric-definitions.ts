@@ -83,7 +83,7 @@ export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
   full: READING,
   history: READING,
   backfill: READING,
-  lease: [...DATABASE_KINDS, 'another_service', ...COMMON_KINDS],
+  lease: [...DATABASE_KINDS, 'another_service', 'another_organization', ...COMMON_KINDS],
 };
 
 export const STAGES = Object.keys(ERROR_KINDS) as Stage[];

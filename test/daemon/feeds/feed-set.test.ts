@@ -8,6 +8,8 @@ import { settingsWith } from '../../support/settings.js';
 interface Entry {
   readonly name: string;
   readonly pollInterval: string;
+  readonly schema?: string;
+  readonly key?: string;
 }
 
 const entry = (name: string, pollInterval = '5s'): Entry => ({ name, pollInterval });
@@ -15,9 +17,10 @@ const entry = (name: string, pollInterval = '5s'): Entry => ({ name, pollInterva
 function fileOf(...entries: readonly (Entry | string)[]): Pick<FeedsFile, 'feeds' | 'invalid'> {
   const given = entries.map((of) => (typeof of === 'string' ? entry(of) : of));
   return {
-    feeds: given.map(({ name, pollInterval }) =>
-      settingsWith({ SCANFEED_FEED: name, SCANFEED_POLL_INTERVAL: pollInterval }),
-    ),
+    feeds: given.map(({ name, pollInterval, schema = 'scanfeed', key = 'one' }) => {
+      const env = { SCANFEED_FEED: name, SCANFEED_POLL_INTERVAL: pollInterval, SCANFEED_DATABASE_SCHEMA: schema };
+      return settingsWith({ ...env, SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: key }, { one: 'a-key', two: 'a-key' });
+    }),
     invalid: [],
   };
 }
@@ -27,11 +30,15 @@ function setup({ atOnce = true } = {}) {
   const events: string[] = [];
   const delays: number[] = [];
   const first: string[] = [];
+  const moved: string[] = [];
+  const withOtherKey: string[] = [];
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
   const fail = new Map<string, (error: unknown) => void>();
-  const start: StartFeed = ({ feed }, signal, { startDelayFraction, isFirst }): RunningFeed => {
+  const start: StartFeed = ({ feed }, signal, { startDelayFraction, isFirst, hasMoved, hasOtherKey }): RunningFeed => {
     events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
+    if (hasMoved) moved.push(feed.name);
+    if (hasOtherKey) withOtherKey.push(feed.name);
     if (isFirst) first.push(feed.name);
     delays.push(startDelayFraction);
     const stopped = new Promise<void>((resolve, reject) => {
@@ -55,7 +62,7 @@ function setup({ atOnce = true } = {}) {
   const release = () => {
     for (const stop of waiting.splice(0)) stop();
   };
-  return { set, names, taken, delays, first, stopped, failures, fail, release };
+  return { set, names, taken, delays, first, moved, withOtherKey, stopped, failures, fail, release };
 }
 
 it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
@@ -78,6 +85,26 @@ it('starts feeds as the first ones of the process only when it follows a file fo
   await turn();
   expect(names().sort()).toEqual(['a', 'b', 'c']);
   expect(first).toEqual(['a', 'b']);
+});
+
+it('names the feeds that get another schema or key, and starts them as moved from then on', async () => {
+  const { set, moved } = setup();
+  set.follow(fileOf('a', 'b', 'c'));
+  const edited = fileOf({ ...entry('a'), schema: 'other' }, { ...entry('b'), key: 'two' }, entry('c', '1s'), 'd');
+  expect(set.movedIn(edited)).toEqual(['a', 'b']);
+  set.follow(edited);
+  await turn();
+  expect(moved.splice(0).sort()).toEqual(['a', 'b']);
+  set.follow(fileOf({ ...entry('a', '1s'), schema: 'other' }, { ...entry('b'), key: 'two' }, entry('c', '1s')));
+  await turn();
+  expect(moved).toEqual(['a']);
+});
+
+it('names the feeds whose schema is that of an earlier feed with another key', () => {
+  const { set, withOtherKey } = setup();
+  const own = { ...entry('c'), key: 'two', schema: 'other' };
+  set.follow(fileOf('a', { ...entry('b'), key: 'two' }, own, { ...own, name: 'd' }));
+  expect(withOtherKey).toEqual(['b']);
 });
 
 it('keeps a feed running when its entry becomes invalid, and changes it when the entry is valid again', async () => {

@@ -5,6 +5,7 @@ import { SettingsError } from '../../../src/settings/settings.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const EMPTY: FeedsFile = { feeds: [], invalid: [], invalidKeyFiles: [], text: '' };
+const UNMOVED = { movedIn: () => [], onMoved: () => {} };
 const INVALID: FeedsFile = { ...EMPTY, invalid: [{ name: 'a', mistakes: [] }], invalidKeyFiles: ['/keys/a'] };
 
 /**
@@ -33,6 +34,8 @@ async function watch(
       read: async () => ({ ...meaningOf(text()), text: text() }),
       versionOf: async () => versionAt(clock.monotonic() / 1000),
       onRead: () => events.push(`read ${text()} at ${clock.monotonic() / 1000} s`),
+      movedIn: (file) => (file.text.startsWith('moved') ? ['acme'] : []),
+      onMoved: (feeds, ms) => events.push(`held ${text()} ${feeds} for ${ms / 1000} s`),
       onRefused: ({ mistakes }) => events.push(`refused: ${mistakes[0]?.reason}`),
     },
     clock,
@@ -83,6 +86,7 @@ it('reads a refused file again after a minute, and then every ten minutes, when 
       },
       versionOf: async () => '',
       onRead: () => {},
+      ...UNMOVED,
       onRefused: () => {},
     },
     clock,
@@ -100,6 +104,33 @@ it('reports a file that cannot be used once, and continues when it can be used a
   ]);
 });
 
+it('follows a file that moves a feed once it has not changed for a minute', async () => {
+  const texts = ['a', 'moved', 'moved', 'moved again'];
+  expect(await watch(texts, () => EMPTY, { looks: 30 })).toEqual([
+    'held moved acme for 60 s',
+    'held moved again acme for 60 s',
+    'read moved again at 75 s',
+  ]);
+});
+
+it('follows a file that moves no feed at once, even if the one before it did', async () => {
+  expect(await watch(['a', 'moved', 'a', 'b'], () => EMPTY, { looks: 30 })).toEqual([
+    'held moved acme for 60 s',
+    'read a at 10 s',
+    'read b at 15 s',
+  ]);
+});
+
+it('holds a file that moves a feed again after a version that cannot be used', async () => {
+  const meaningOf = (text: string) => (text === 'cut' ? refusing(text) : EMPTY);
+  expect(await watch(['a', 'moved', 'cut', 'moved'], meaningOf, { looks: 30 })).toEqual([
+    'held moved acme for 60 s',
+    'refused: cut',
+    'held moved acme for 60 s',
+    'read moved at 75 s',
+  ]);
+});
+
 it('does not pass on a file when the signal aborts while it is read', async () => {
   const stop = new AbortController();
   const clock = new VirtualClock();
@@ -114,6 +145,7 @@ it('does not pass on a file when the signal aborts while it is read', async () =
       },
       versionOf: async () => '',
       onRead: () => events.push('read'),
+      ...UNMOVED,
       onRefused: () => events.push('refused'),
     },
     clock,
@@ -138,6 +170,7 @@ it('reads the file again when it changed back after it was read', async () => {
         events.push(text);
         if (events.length === 2) stop.abort();
       },
+      ...UNMOVED,
       onRefused: () => events.push('refused'),
     },
     clock,

@@ -10,6 +10,7 @@ import type { StatusReport } from '../../../src/observability/status-page/status
 import { readFeedsFile, readFeedsText, versionOf } from '../../../src/settings/feeds-file.js';
 import { readSettings } from '../../../src/settings/settings.js';
 import { GROUPS } from '../../../src/settings/variables.js';
+import { ACCEPT_FEEDS } from '../../support/accept-feeds.js';
 import { captureLeaks } from '../../support/canaries/capture-leaks.js';
 import { editedFeedsFile, KEYS, ORGANIZATIONS, type Organization } from '../../support/edited-feeds-file.js';
 import { recordingLogger } from '../../support/observed.js';
@@ -48,6 +49,9 @@ async function setup() {
   const { SCANFEED_API_KEY: _, ...environment } = bench.environment(service, database);
   // The database's clock is not faster, so a lease has to last for a while on the daemon's.
   const env = { ...environment, SCANFEED_LEASE_TTL: '2m', SCANFEED_FEEDS_FILE: join(folder, 'feeds.yaml') };
+  expect(await bench.program(['migrate'], { DATABASE_URL: database.url }).exited).toMatchObject({ code: 0 });
+  const names = ORGANIZATIONS.flatMap((name) => [name, ...[1, 2, 3].map((n) => `${name}-${n}`)]);
+  await database.query(ACCEPT_FEEDS, [names, service.url]);
   return { service, database, folder, keyOf, writeKey, env };
 }
 
@@ -58,7 +62,7 @@ async function startDaemon(env: Bench['env']) {
   const path = env.SCANFEED_FEEDS_FILE;
   const watcher = new EventEmitter();
   const changes = {
-    read: () => readFeedsFile(path, env),
+    read: () => readFeedsFile(path, env, { clock: fastClock }),
     readText: async () => {
       watcher.emit('look');
       return readFeedsText(path);
@@ -83,9 +87,15 @@ async function startDaemon(env: Bench['env']) {
     return { status: response.status, body };
   };
   /** Waits until the daemon has followed the file as it is now. */
+  let held = 0;
   const untilFollowed = async () => {
     await once(watcher, 'look'); // which reads it as it is now, perhaps for the first time
-    await once(watcher, 'look'); // so that has been followed
+    await once(watcher, 'look'); // so that has been followed, or is held
+    const moves = lines.filter(({ message }) => message === 'feeds move, waiting').length;
+    if (moves === held) return;
+    held = moves;
+    // A minute, at every look.
+    for (let looks = 0; looks < 14; looks += 1) await once(watcher, 'look');
   };
   return { get, lines, untilFollowed };
 }

@@ -10,17 +10,17 @@ const bench = useProgram();
 
 const ORGANIZATIONS = ['north', 'south', 'east', 'west'] as const;
 
-/** An emulated service of several organizations, a database, and a feeds file with their keys. */
-async function setup() {
+/** An emulated service of several organizations, or of one with several keys, a database, and a feeds file with their keys. */
+async function setup({ areOne = false } = {}) {
   const apiKeys = ORGANIZATIONS.map((organization) => ({
     key: `${bench.secrets.apiKey}-${organization}`,
-    organization,
+    organization: areOne ? 'north' : organization,
   }));
   const service = await bench.startService({ apiKeys, history: 30 });
   const database = await bench.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
   bench.afterwards(() => rm(folder, { recursive: true, force: true }));
-  for (const { key, organization } of apiKeys) await writeFile(join(folder, organization), key);
+  for (const [index, { key }] of apiKeys.entries()) await writeFile(join(folder, ORGANIZATIONS[index] ?? ''), key);
   const path = join(folder, 'feeds.yaml');
   /** Replaces the file as a whole, as Kubernetes does. */
   const write = async (text: string) => {
@@ -60,12 +60,13 @@ test('follows each feed of the file with its own key and schema, and reports eac
   const { database, writeFeeds, entry, start } = await setup();
   await writeFeeds(
     entry('north'),
-    entry('south', '  filters:\n    environment: all\n'),
+    entry('south', '  schema: south\n  filters:\n    environment: all\n'),
     entry('east', '  schema: east\n'),
   );
   const daemon = start();
   await caughtUp(daemon).toEqual(['east', 'north', 'south']);
-  expect(Object.keys(await runsByFeed(database))).toEqual(['north', 'south']);
+  expect(Object.keys(await runsByFeed(database))).toEqual(['north']);
+  expect(Object.keys(await runsByFeed(database, 'south'))).toEqual(['south']);
   expect(await runsByFeed(database, 'east')).toEqual({ east: expect.any(Number) });
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
   expect((await daemon.get('/metrics')).body).toContain('scanfeed_caught_up{feed="east"} 1\n');
@@ -77,12 +78,14 @@ test('follows each feed of the file with its own key and schema, and reports eac
   ).toEqual(['east', 'north', 'south']);
   expect(daemon.logged('admin server is listening')[0]).not.toHaveProperty('feed');
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-  const leases = await database.query('SELECT lease_holder FROM scanfeed.feeds');
+  const leases = await database.query(
+    'SELECT lease_holder FROM scanfeed.feeds UNION ALL SELECT lease_holder FROM east.feeds',
+  );
   expect(leases).toEqual([{ lease_holder: null }, { lease_holder: null }]);
 });
 
 test('starts added feeds, gives back the leases of removed ones and restarts changed ones alone when the file changes', async () => {
-  const { database, writeFeeds, entry, start } = await setup();
+  const { database, writeFeeds, entry, start } = await setup({ areOne: true });
   await writeFeeds(entry('north'), entry('south'), entry('east'));
   const daemon = start();
   await caughtUp(daemon).toEqual(['east', 'north', 'south']);
@@ -99,6 +102,22 @@ test('starts added feeds, gives back the leases of removed ones and restarts cha
   ]);
   await caughtUp(daemon).toEqual(['north', 'south', 'west']);
   expect((await daemon.get('/metrics')).body).not.toContain('feed="east"');
+});
+
+test('holds a feed whose schema belongs to another organization, and stores nothing of it', async () => {
+  const { database, writeFeeds, entry, start } = await setup();
+  await writeFeeds(entry('north'), entry('south', '  schema: south\n'));
+  const before = start();
+  await caughtUp(before).toEqual(['north', 'south']);
+  const stored = () => database.query('SELECT feed, scan_id, revision, xmin FROM scanfeed.runs ORDER BY scan_id');
+  const runs = await stored();
+  await before.stop();
+  // The file is rewritten in place, and only its last line is missing.
+  await writeFeeds(entry('north'), entry('south'));
+  const daemon = start();
+  await daemon.logs('holding: action required', { feed: 'south', kind: 'another_organization' });
+  expect(await stored()).toEqual(runs);
+  expect(await database.query('SELECT name FROM scanfeed.feeds')).toEqual([{ name: 'north' }]);
 });
 
 test('shares feeds that have a schema each with another process, which leads them all when the first one is killed', async () => {
@@ -118,7 +137,7 @@ test('shares feeds that have a schema each with another process, which leads the
 });
 
 test('holds only the feed of an invalid entry, and follows the last valid file when the new one cannot be used', async () => {
-  const { service, write, writeFeeds, entry, start } = await setup();
+  const { service, write, writeFeeds, entry, start } = await setup({ areOne: true });
   await writeFeeds(entry('north'), entry('south', '  pollInterval: often\n'));
   const daemon = start();
   await caughtUp(daemon).toEqual(['north']);

@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { type Emulator, startEmulator } from '../../../../src/emulator/index.js';
+import { ACCEPT_FEEDS } from '../../../support/accept-feeds.js';
 import { takeLeaks } from '../../../support/canaries/capture-leaks.js';
 import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
@@ -115,6 +118,11 @@ async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unkno
   cleanUp(() => view.close());
   const { settings, remove } = await settingsFor(feeds, emulator.url);
   cleanUp(remove);
+  if (feeds.length > 1) {
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: postgres.url };
+    await promisify(execFile)(process.execPath, [program, 'migrate'], { env });
+    await view.rows(ACCEPT_FEEDS, [feeds.map(({ name }) => name), emulator.url]);
+  }
   const fleet = new Fleet(program, {
     ...settings,
     SCANFEED_ENVIRONMENT: 'all',

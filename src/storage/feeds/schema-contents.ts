@@ -1,0 +1,37 @@
+import { sql } from 'kysely';
+import type { StoreConnection } from '../connection/store-connection.js';
+
+/** Number of stored runs that show which organization a schema belongs to. */
+const SHOWN_RUNS = sql.lit(3);
+
+/** What shows whether a feed may be stored in a schema. */
+export interface SchemaContents {
+  /** Whether the feed was started here before. */
+  readonly isKnown: boolean;
+  /** The addresses from which other feeds have read. */
+  readonly services: readonly string[];
+  /** The complete runs that changed last, whichever feed delivered them. */
+  readonly runs: readonly StoredRun[];
+}
+
+export interface StoredRun {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly fileName: string;
+  /** Milliseconds since 1970. */
+  readonly submittedAt: number | null;
+}
+
+export async function readSchemaContents({ db, tables }: StoreConnection, feed: string): Promise<SchemaContents> {
+  const { rows } = await sql<SchemaContents>`
+    SELECT EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed}) AS "isKnown",
+      ARRAY(
+        SELECT DISTINCT base_url FROM ${tables.feeds} WHERE name <> ${feed} AND last_commit_at IS NOT NULL
+      ) AS services,
+      (SELECT COALESCE(json_agg(stored), '[]') FROM (
+        SELECT scan_id AS "scanId", revision, file_name AS "fileName",
+          floor(extract(epoch FROM submitted_at) * 1000)::bigint AS "submittedAt"
+        FROM ${tables.runs} WHERE result_state = 'complete' ORDER BY change_seq DESC LIMIT ${SHOWN_RUNS}
+      ) AS stored) AS runs`.execute(db);
+  return rows[0] as SchemaContents;
+}
