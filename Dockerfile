@@ -49,7 +49,7 @@ COPY --from=build /app/bin bin
 USER 65532:65532
 EXPOSE 9847
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
-  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.SCANFEED_ADMIN_PORT || 9847}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "--eval", "const port = process.env.SCANFEED_ADMIN_PORT || 9847; http.get({ port, path: '/livez', agent: false }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 # By default the heap may grow beyond a small container's limit; the other half is for what is held outside of it. A young
 # generation is sized by the machine's memory, and would be 16 MiB of a daemon that only passes pages on. The daemon collects
 # what it gave back, and a small limit must not mean to collect all the time (docs/decisions/0009).

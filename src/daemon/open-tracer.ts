@@ -9,7 +9,7 @@ export async function openTracer(
   { process }: Pick<Settings, 'process'>,
   logger: Pick<Logger, 'warn'>,
 ): Promise<PageTracer | null> {
-  if (!process.traces) return null;
+  if (process.traces === null) return null;
   const { createOtlpTracer } = await import('../observability/tracing/otlp-tracer.js');
-  return createOtlpTracer({ version: packageVersion(), logger, clock: systemClock });
+  return createOtlpTracer({ ...process.traces, version: packageVersion(), logger, clock: systemClock });
 }

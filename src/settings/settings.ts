@@ -3,6 +3,7 @@ import { isLoopback } from './kinds.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
 import { fileVariableOf, Reader, type ReadFile, readText } from './reader.js';
 import { readSystemd } from './systemd.js';
+import { readTraces } from './traces.js';
 import { unknownNames } from './unknown-names.js';
 import { GROUPS, type Group, VARIABLES, type Variable } from './variables.js';
 
@@ -36,8 +37,8 @@ const READERS = {
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
     logLevel: reader.value(VARIABLES.logLevel),
     logFormat: reader.value(VARIABLES.logFormat),
-    /** Whether traces are exported. The exporter itself reads the address, which may contain a password. */
-    traces: reader.value(VARIABLES.collectorUrl) !== null,
+    /** Null: no traces are exported. The exporter itself reads the address, which may contain a password. */
+    traces: reader.value(VARIABLES.collectorUrl) === null ? null : readTraces(reader.env),
     systemd: readSystemd(reader.env),
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;

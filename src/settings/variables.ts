@@ -161,8 +161,8 @@ export const VARIABLES = {
   adminHost: defaulted(
     ['admin', 'SCANFEED_ADMIN_HOST'],
     text('an IP address or a host name', /^[A-Za-z0-9.:%_-]+$/),
-    '0.0.0.0',
-    'address on which metrics, health checks and the status page are served',
+    '::',
+    'address on which metrics, health checks and the status page are served; `::`: every address, also of IPv4',
   ),
   adminPort: defaulted(
     ['admin', 'SCANFEED_ADMIN_PORT'],

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer, Server } from 'node:net';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   type AdminServer,
   type AdminServerOptions,
@@ -80,6 +80,33 @@ async function ask(server: AdminServer, path: string, method: string) {
   captureLeaks(path, body);
   return { status: response.statusCode, headers: response.headers, body };
 }
+
+/** Lets attempts to listen on every address of IPv6 fail, as on a machine without it. */
+function withoutIPv6(code: string): void {
+  const { listen } = Server.prototype;
+  const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
+    const { host } = args[0] as { readonly host: string };
+    if (host !== '::') return listen.apply(this, args as never);
+    setImmediate(() => this.emit('error', Object.assign(new Error(`listen ${code}`), { code })));
+    return this;
+  });
+  onTestFinished(() => spy.mockRestore());
+}
+
+test('serves IPv4 and IPv6 when it listens on every address', async () => {
+  const { server } = await start({ host: '::' });
+  const { port } = server.address() as AddressInfo;
+  for (const host of ['127.0.0.1', '[::1]']) {
+    expect((await fetch(`http://${host}:${port}/livez`)).status, host).toBe(200);
+  }
+});
+
+test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])('serves IPv4 when there is no IPv6: %s', async (code) => {
+  withoutIPv6(code);
+  const { server, log } = await start({ host: '::' });
+  expect(server.address()).toMatchObject({ address: '0.0.0.0', family: 'IPv4' });
+  expect(log.lines.map(({ message }) => message)).toEqual(['admin server is listening']);
+});
 
 describe('the admin server', () => {
   test('serves the metrics', async () => {

@@ -47,12 +47,12 @@ describe('settings', () => {
     expect(others).toEqual({
       reconcile: { intervalMs: 3_600_000, windowMs: 7_200_000, fullIntervalMs: 604_800_000 },
       pending: { retryIntervalMs: 30_000 },
-      admin: { host: '0.0.0.0', port: 9847 },
+      admin: { host: '::', port: 9847 },
       process: {
         shutdownTimeoutMs: 10_000,
         logLevel: 'info',
         logFormat: 'json',
-        traces: false,
+        traces: null,
         systemd: { notifySocket: null, watchdogMs: null },
       },
       warnings: [],

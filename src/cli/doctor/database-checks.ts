@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
 import type { ClientOptions } from '../../storage/connection/client.js';
@@ -123,7 +124,7 @@ async function readServer(database: Database, clock: Pick<Clock, 'now' | 'monoto
 }
 
 function checkLogin({ connection: { host, port } }: DatabaseSettings, { role, database, tls, tookMs }: Server): Result {
-  const at = host.startsWith('/') ? host : `${host}:${port}`;
+  const at = host.startsWith('/') ? host : `${isIPv6(host) ? `[${host}]` : host}:${port}`;
   const isLocal = /^(\/|localhost$|127\.|::1$)/.test(host);
   const line = `${role} at ${at}, database ${database}, ${tls ?? 'no TLS'} (${Math.round(tookMs)} ms)`;
   return tls !== null || isLocal

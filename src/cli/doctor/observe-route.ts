@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { Socket } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /** The route of a request to the service. */
@@ -48,6 +48,8 @@ function describeTls(socket: Socket | undefined): NetworkRoute['tls'] {
   return { protocol: socket.getProtocol() ?? 'TLS', validTo: Number.isNaN(validTo.getTime()) ? null : validTo };
 }
 
+/** An address of IPv6 has brackets in a URL, and none in undici's messages. */
 function hostAndPort({ hostname, port, protocol }: ConnectionEvent['connectParams'] | URL): string {
-  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+  const host = isIPv6(hostname) ? `[${hostname}]` : hostname;
+  return `${host}:${port || (protocol === 'https:' ? '443' : '80')}`;
 }

@@ -34,6 +34,8 @@ type Route = (context: Context, query: URLSearchParams, isWanted: Request['isWan
 
 /** Pauses between attempts to listen, milliseconds; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
+/** Codes of an attempt to listen on an address of IPv6 on a machine without it. */
+const WITHOUT_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
 /** Answers that are rendered at once: they take no time, and Kubernetes restarts a container that does not answer them. */
@@ -85,7 +87,8 @@ export function startAdminServer(options: AdminServerOptions) {
   };
 }
 
-async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+async function listen(server: Server, { host: wanted, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+  let host = wanted;
   let loggedCode: string | undefined;
   for (let tries = 0; !signal.aborted; tries++) {
     try {
@@ -96,7 +99,11 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
       return logger.info('admin server is listening', { host: address.address, port: address.port });
     } catch (error) {
       const pauseMs = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0;
-      const { code } = error as NodeJS.ErrnoException;
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (host === '::' && WITHOUT_IPV6.includes(code)) {
+        host = '0.0.0.0';
+        continue;
+      }
       const isNew = tries === 0 || code !== loggedCode;
       loggedCode = code;
       const remedy = 'set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';

@@ -54,16 +54,27 @@ const SECRET_KEYS = [
 /** Maximum size of buffered lines while the output is blocked, bytes. Further lines are dropped and counted. */
 const BUFFER_BYTES = 1024 * 1024;
 
+/** Pause before blocked output is tried again, milliseconds. */
+const RETRY_MS = 100;
+
 const DROPPED = 'dropped log lines: output was blocked';
 
 /**
- * Opens standard output. A full disk or a closed reader does not end the process.
+ * Opens standard output. A full disk or a closed reader does not end the process, and a reader that has stopped reading a pipe
+ * does not block it: `process.stdout` makes a pipe non-blocking.
  * @param onDropped called with the number of dropped lines once the output is writable again
  */
 function standardOutput(onDropped: (lines: number) => void): DestinationStream {
   // `minLength`: 0 would make `flush` do nothing.
-  const output = pino.destination({ dest: 1, sync: true, minLength: 1, maxLength: BUFFER_BYTES });
-  output.on('error', () => {});
+  const { fd } = process.stdout;
+  // By default EAGAIN is retried until it succeeds, which would stop everything else.
+  const options = { sync: true, minLength: 1, maxLength: BUFFER_BYTES, retryEAGAIN: () => false };
+  const output = pino.destination({ dest: fd, ...options });
+  let retry: NodeJS.Timeout | undefined;
+  output.on('error', () => {
+    clearTimeout(retry);
+    retry = setTimeout(() => output.flush(), RETRY_MS).unref();
+  });
   let dropped = 0;
   output.on('drop', () => {
     dropped += 1;

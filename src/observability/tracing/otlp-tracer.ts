@@ -2,7 +2,12 @@
 import { ROOT_CONTEXT, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../core/clock.js';
 import type { StoredPage } from '../../sync/ports/index.js';
 import type { Logger } from '../log/logger.js';
@@ -14,6 +19,8 @@ const CLOSE_MS = 2_000;
 
 export interface TracerOptions {
   readonly version: string;
+  /** Share of the pages whose spans are exported, from 0 to 1. */
+  readonly ratio: number;
   readonly logger: Pick<Logger, 'warn'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
 }
@@ -23,7 +30,7 @@ export interface TracerOptions {
  * the standard `OTEL_EXPORTER_OTLP_*` variables, the resource from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. Spans that
  * the collector does not take are dropped.
  */
-export function createOtlpTracer({ version, logger, clock }: TracerOptions): PageTracer {
+export function createOtlpTracer({ version, ratio, logger, clock }: TracerOptions): PageTracer {
   const warnings = createThrottledWarnings(logger, clock);
   const exporter = reportFailures(new OTLPTraceExporter(), (spans, reason) =>
     warnings.warn('dropped spans: collector unavailable', { spans }, { reason }),
@@ -32,6 +39,7 @@ export function createOtlpTracer({ version, logger, clock }: TracerOptions): Pag
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'scanfeed', 'service.version': version }))
       .merge(detectResources({ detectors: [envDetector] })),
+    sampler: new TraceIdRatioBasedSampler(ratio), // the spans of a page have one trace id
     spanProcessors: [new BatchSpanProcessor({ exporter })],
   });
   const tracer = provider.getTracer('scanfeed', version);

@@ -21,13 +21,13 @@ const JOINED: StoredPage = {
   counts: { ...NO_COUNTS, inserted: 205, quarantined: 2, stored: ['scan-of-the-test'] },
 };
 
-async function setup(options: { status?: number } = {}) {
+async function setup({ ratio = 1, ...options }: { status?: number; ratio?: number } = {}) {
   const collector = await startCollector(options);
   onTestFinished(collector.close);
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
   const clock = { ...handClock(), sleep: () => new Promise<void>(() => {}) };
   const { logger, lines } = recordingLogger();
-  const open = () => createOtlpTracer({ version: '1.2.3', logger, clock });
+  const open = () => createOtlpTracer({ version: '1.2.3', ratio, logger, clock });
   return { collector, clock, lines, open };
 }
 
@@ -107,8 +107,20 @@ test('does not wait longer than its time for a collector that does not answer', 
   const { logger } = recordingLogger();
   const waits: number[] = [];
   const sleep = async (ms: number) => void waits.push(ms);
-  const tracer = createOtlpTracer({ version: '1', logger, clock: { ...clock, sleep } });
+  const tracer = createOtlpTracer({ version: '1', ratio: 1, logger, clock: { ...clock, sleep } });
   tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(waits).toEqual([2_000]);
+});
+
+test('sends all spans of a share of the pages', async () => {
+  const { collector, open } = await setup({ ratio: 0.25 });
+  const tracer = open();
+  for (let page = 0; page < 200; page += 1) tracer.pageStored(JOINED, 'invoices');
+  await tracer.close();
+  const spans = collector.spans();
+  const pages = spans.filter(({ name }) => name === 'page').length;
+  expect(pages).toBeGreaterThan(10);
+  expect(pages).toBeLessThan(90);
+  expect(spans).toHaveLength(6 * pages);
 });
