@@ -66,6 +66,7 @@ CREATE TABLE :"schema".runs (
     file_name          text NOT NULL,
     partner_name       text,
     partner_test_mode  boolean NOT NULL,
+    test_mode_revision integer,
     ocr_confidence     double precision,
     data               jsonb,
     failure_reason     text COLLATE "C",
@@ -102,6 +103,7 @@ COMMENT ON COLUMN :"schema".runs.document_type_name IS 'Display name of the docu
 COMMENT ON COLUMN :"schema".runs.file_name IS 'Original name of the submitted PDF';
 COMMENT ON COLUMN :"schema".runs.partner_name IS 'Recognized sender of the document; null: none';
 COMMENT ON COLUMN :"schema".runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only, do not process it';
+COMMENT ON COLUMN :"schema".runs.test_mode_revision IS 'The highest revision that says whether the partner is in test mode, which is partner_test_mode; null: none says it, which means false';
 COMMENT ON COLUMN :"schema".runs.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the service does not define; null: none was sent';
 COMMENT ON COLUMN :"schema".runs.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending';
 COMMENT ON COLUMN :"schema".runs.failure_reason IS 'Machine-readable reason of a failed run';
@@ -112,7 +114,7 @@ COMMENT ON COLUMN :"schema".runs.delivered_at IS 'Time of delivery in the feed, 
 COMMENT ON COLUMN :"schema".runs.markdown IS 'Recognized markdown, stored if SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"schema".runs.markdown_absent IS 'The service has no markdown for this revision and is not asked again';
 COMMENT ON COLUMN :"schema".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, test_mode_unknown (a later revision without partnerTestMode), invalid_result (unusable, refused, or contradicts the entry), too_large';
+COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, test_mode_unknown (a later revision without partnerTestMode; the single run is asked for it), invalid_result (unusable, refused, or contradicts the entry), too_large';
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Time since when the result is pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is retried; infinity: an operator gave it up';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Number of retries since the result is pending';

@@ -12,6 +12,8 @@ CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
 CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
 CREATE INDEX runs_without_data ON :"schema".runs (feed)
     WHERE status = 'completed' AND result_state = 'complete' AND data IS NULL;
+CREATE INDEX runs_earlier_test_mode ON :"schema".runs (feed)
+    WHERE status = 'completed' AND environment = 'prod' AND partner_test_mode AND test_mode_revision < revision;
 CREATE INDEX run_history_superseded ON :"schema".run_history (superseded_at);
 CREATE INDEX quarantine_scan ON :"schema".quarantine (scan_id, revision) WHERE state = 'open';
 
@@ -21,17 +23,19 @@ CREATE STATISTICS :"schema".runs_weeks ON (date_trunc('week', completed_at)) FRO
 CREATE STATISTICS :"schema".runs_months ON (date_trunc('month', completed_at)) FROM :"schema".runs;
 
 CREATE TABLE :"schema".deleted_runs (
-    scan_id    text COLLATE "C" PRIMARY KEY,
-    revision   integer,
-    reason     text COLLATE "C" NOT NULL CHECK (reason IN ('erased', 'expired')),
-    deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    change_seq bigint NOT NULL,
+    scan_id            text COLLATE "C" PRIMARY KEY,
+    revision           integer,
+    test_mode_revision integer,
+    reason             text COLLATE "C" NOT NULL CHECK (reason IN ('erased', 'expired')),
+    deleted_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    change_seq         bigint NOT NULL,
     CHECK ((reason = 'erased') = (revision IS NULL))
 );
 CREATE INDEX deleted_runs_change_seq ON :"schema".deleted_runs (change_seq);
 COMMENT ON TABLE :"schema".deleted_runs IS 'Deleted runs, which are not stored again when they are delivered again. No run is here and in runs';
 COMMENT ON COLUMN :"schema".deleted_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and lower ones are not stored again; null: no revision is';
+COMMENT ON COLUMN :"schema".deleted_runs.test_mode_revision IS 'Revision that says that the partner is in test mode, for later revisions that do not say it; null: the run was not in test mode';
 COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: older than the retention (SCANFEED_RETENTION_DAYS)';
 COMMENT ON COLUMN :"schema".deleted_runs.deleted_at IS 'When it was deleted';
 COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the deletion, drawn from change_seq like those of runs';
@@ -137,7 +141,7 @@ CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
     markdown, result_state, pending_since, pending_for, repaired, extra, feed, stored_by, first_synced_at,
-    synced_at, change_seq
+    synced_at, change_seq, test_mode_revision
 FROM :"schema".runs;
 COMMENT ON VIEW :"reporting".runs IS 'One row per run: its highest revision, in every environment and status. Source: the delivery feed';
 COMMENT ON COLUMN :"reporting".runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
@@ -167,6 +171,7 @@ COMMENT ON COLUMN :"reporting".runs.stored_by IS 'What stored this revision: fee
 COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'The highest revision that says whether the partner is in test mode, which is partner_test_mode; null: none says it, which means false';
 
 CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -414,7 +419,11 @@ SELECT name AS feed, data_complete_as_of,
         AS backfill_complete, last_poll_at, last_commit_at,
     (SELECT count(*) FROM :"schema".runs AS run
         WHERE run.feed = feed.name AND run.status = 'completed' AND run.result_state = 'complete' AND run.data IS NULL)
-        AS runs_without_data
+        AS runs_without_data,
+    (SELECT count(*) FROM :"schema".runs AS run
+        WHERE run.feed = feed.name AND run.status = 'completed' AND run.environment = 'prod'
+            AND run.partner_test_mode AND run.test_mode_revision < run.revision)
+        AS runs_with_earlier_test_mode
 FROM :"schema".feeds AS feed;
 COMMENT ON VIEW :"reporting".sync_status IS 'One row per feed: how fresh and how complete the data is';
 COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
@@ -428,6 +437,7 @@ COMMENT ON COLUMN :"reporting".sync_status.backfill_complete IS 'true once the e
 COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
+COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only because an earlier revision said so: theirs does not say it';
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,

@@ -2,7 +2,7 @@
 export interface CommitCounts {
   readonly inserted: number;
   readonly updated: number;
-  /** Updated runs whose revision was stored already and got missing values. */
+  /** Updated runs whose revision was stored already and got missing values, perhaps the test mode that a lower one states. */
   readonly filled: number;
   readonly unchanged: number;
   readonly stale: number;

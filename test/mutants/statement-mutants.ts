@@ -52,7 +52,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a test mode that only the later source states is lost',
-    patch('src/storage/commit/union-of-sources.ts', "OR ${b('partner_test_mode')})`", 'OR false)`'),
+    patch('src/storage/commit/union-of-sources.ts', "latest('partner_test_mode')", "a('partner_test_mode')"),
   ),
   statements(
     'the position passes by a stored run that another writer has raised meanwhile',

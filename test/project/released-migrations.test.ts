@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '871b92e7defb1e8fd5b2daa8a0e124739fc201160b6023748b65a51fcc942470',
-  '0002_reporting.sql': 'e63a764affe22912290c38dfe1a308816054c55cf3ca61f12ddbc81d17b22917',
+  '0001_runs_and_feeds.sql': '80f871088f8d7128fc97c48205a0411bb6715aa8fb871152cda5ce890ec305cc',
+  '0002_reporting.sql': 'ab5904c458ffde261c60b8a549ee1158d8a2bfb745b973dc5fbffb933141502b',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

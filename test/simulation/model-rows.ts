@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CommitCounts } from '../../src/core/counts.js';
 import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../src/sync/ports/index.js';
 import { storedFields } from '../support/pages.js';
-import { contradicts, type Sources, steeringDiffers, unite } from './model-union.js';
+import { contradicts, latestTestMode, pendingOf, type Sources, steeringDiffers, unite } from './model-union.js';
 
 /** The columns of `runs` that the promises of the engine cover. Times in milliseconds since 1970. */
 export interface ModelRow extends Sources {
@@ -51,8 +51,8 @@ export class ModelRows {
       const newest = ofScan.filter((entry) => entry.revision === revision);
       const deliveries = (entries: readonly ModelEntry[]) => entries.filter(({ isAnswer }) => !isAnswer).length;
       counts.stale += deliveries(ofScan) - deliveries(newest);
-      counts.unchanged += deliveries(newest) - 1;
-      const { verdict, row, conflicts } = this.#store(newest);
+      counts.unchanged += Math.max(0, deliveries(newest) - 1);
+      const { verdict, row, conflicts } = this.#store(newest, ofScan);
       counts[verdict === 'filled' ? 'updated' : verdict] += 1;
       if (verdict === 'filled') counts.filled += 1;
       if (verdict === 'inserted' || verdict === 'updated') stored.push(scanId);
@@ -96,7 +96,7 @@ export class ModelRows {
       ...{ scanId: run.scanId, revision: run.revision, status: run.status },
       environment: environment as 'prod' | 'test',
       testMode: partnerTestMode === true,
-      statesTestMode: typeof partnerTestMode === 'boolean',
+      testModeRevision: typeof partnerTestMode === 'boolean' ? run.revision : null,
       ...{ slug, typeName: name, partnerName: text('partnerName') },
       ocrConfidence: typeof ocrConfidence === 'number' ? ocrConfidence : null,
       ...{ reason: text('failureReason'), error: text('error') },
@@ -113,8 +113,14 @@ export class ModelRows {
     };
   }
 
-  /** @param entries entries of one scan and revision, in their order */
-  #store(entries: readonly ModelEntry[]): {
+  /**
+   * @param entries entries of one scan and its highest revision, in their order
+   * @param ofScan the entries of all revisions, which may state the test mode
+   */
+  #store(
+    entries: readonly ModelEntry[],
+    ofScan: readonly ModelEntry[],
+  ): {
     readonly verdict: 'inserted' | 'updated' | 'filled' | 'unchanged' | 'stale';
     readonly row: ModelRow;
     readonly conflicts: number;
@@ -131,13 +137,28 @@ export class ModelRows {
       const { pendingSince, nextTryAt, attempts } = row.pending === null ? entry : row;
       row = { ...row, ...unite(row, entry), pendingSince, nextTryAt, attempts };
     }
+    const wasAnswered = entries.some(({ isAnswer }) => isAnswer);
+    if (!isKnown && known !== undefined && known.revision > row.revision) {
+      const restated = withTestMode(known, ofScan, false);
+      if (restated === known) return { verdict: 'stale', row, conflicts };
+      this.runs.set(row.scanId, this.#asPending(restated, known));
+      return { verdict: 'filled', row, conflicts };
+    }
+    row = withTestMode(row, known === undefined ? ofScan : [...ofScan, known], wasAnswered);
+    row = isKnown ? this.#asPending(row, known) : row;
     if (row.pending === null) row = { ...row, attempts: 0 };
-    if (!isKnown && known !== undefined && known.revision > row.revision) return { verdict: 'stale', row, conflicts };
     if (isKnown && isSame(known, row)) return { verdict: 'unchanged', row, conflicts };
     this.runs.set(row.scanId, { ...row, feed: first.feed });
     if (isKnown) return { verdict: 'filled', row, conflicts };
     if (known !== undefined && this.settings.keepsHistory(row.feed)) this.history.push(known);
     return { verdict: known === undefined ? 'inserted' : 'updated', row, conflicts };
+  }
+
+  /** Sets when a row is asked for that was complete before. */
+  #asPending(row: ModelRow, before: ModelRow): ModelRow {
+    if (before.pending !== null || row.pending !== 'test_mode_unknown') return row;
+    const now = this.settings.now();
+    return { ...row, pendingSince: now, nextTryAt: now + this.settings.pendingRetryMs, attempts: 0 };
   }
 
   #settle(row: ModelRow, feed: string, bad: ReadonlyMap<string, QuarantineEntry>): void {
@@ -182,10 +203,18 @@ export class ModelRows {
   }
 }
 
+/** Returns the row with the test mode that it and the other sources, of any revision, state. */
+function withTestMode(row: ModelRow, sources: readonly Sources[], wasAnswered: boolean): ModelRow {
+  const latest = sources.reduce(latestTestMode, latestTestMode(row, row));
+  if (latest.testModeRevision === row.testModeRevision && latest.testMode === row.testMode) return row;
+  const restated = { ...row, ...latest };
+  return { ...restated, pending: pendingOf(restated, wasAnswered) };
+}
+
 /** Returns whether the union equals the stored row. */
 function isSame(before: ModelRow, after: ModelRow): boolean {
-  const { statesTestMode, pendingSince, nextTryAt } = before;
-  return isDeepStrictEqual(before, { ...after, statesTestMode, pendingSince, nextTryAt });
+  const { pendingSince, nextTryAt } = before;
+  return isDeepStrictEqual(before, { ...after, pendingSince, nextTryAt });
 }
 
 function identityOf({ scanId, revision, payload }: QuarantineEntry): string {

@@ -1,9 +1,14 @@
+/** The test mode of a run, and the revision that states it; null: none does. */
+export interface TestMode {
+  testMode: boolean;
+  testModeRevision: number | null;
+}
+
 /** Values of one revision from its sources: feed entries and the single-run answer. */
-export interface Sources {
+export interface Sources extends TestMode {
+  revision: number;
   status: 'completed' | 'failed';
   environment: 'prod' | 'test';
-  testMode: boolean;
-  statesTestMode: boolean;
   slug: string | null;
   typeName: string | null;
   partnerName: string | null;
@@ -28,21 +33,42 @@ export function contradicts(a: Sources, b: Sources): boolean {
 }
 
 export function steeringDiffers(earlier: Sources, later: Sources): boolean {
-  const testModeDiffers = later.statesTestMode && later.testMode !== earlier.testMode;
-  return earlier.environment !== later.environment || testModeDiffers;
+  const stateBoth = later.testModeRevision !== null && later.testModeRevision === earlier.testModeRevision;
+  return earlier.environment !== later.environment || (stateBoth && later.testMode !== earlier.testMode);
+}
+
+/** Returns the test mode that the highest revision states; true wins within a revision. */
+export function latestTestMode(a: TestMode, b: TestMode): TestMode {
+  const rank = ({ testMode, testModeRevision }: TestMode) =>
+    testModeRevision === null ? -1 : testModeRevision * 2 + Number(testMode);
+  const { testMode, testModeRevision } = rank(b) > rank(a) ? b : a;
+  return { testMode, testModeRevision };
+}
+
+/** Returns whether only an earlier revision says that a run with a result is in test mode. */
+export function isTestModeAssumed({ status, revision, testMode, testModeRevision }: Sources): boolean {
+  return status === 'completed' && testMode && testModeRevision !== null && testModeRevision < revision;
+}
+
+/** Returns why a row is pending. The single run is asked for a test mode that is assumed. @param wasAsked whether it was */
+export function pendingOf(row: Sources, wasAsked: boolean): string | null {
+  return row.pending === null && isInFull(row) && isTestModeAssumed(row) && !wasAsked
+    ? 'test_mode_unknown'
+    : row.pending;
 }
 
 /** Unites two sources. The later one supplies values that the earlier one omits; for steering fields the safe value wins. */
-export function unite(a: Sources, b: Sources): Sources {
+export function unite(a: Sources, b: Sources & { readonly isAnswer: boolean }): Sources {
   const safe: Sources = {
     ...a,
     environment: b.environment === 'test' ? 'test' : a.environment,
-    testMode: a.testMode || b.testMode,
-    statesTestMode: a.statesTestMode || b.statesTestMode,
+    ...latestTestMode(a, b),
   };
-  if (contradicts(a, b)) return safe;
+  const restates = safe.testModeRevision !== a.testModeRevision || safe.testMode !== a.testMode;
+  const wasAsked = b.isAnswer || (a.pending === null && !restates);
+  if (contradicts(a, b)) return { ...safe, pending: pendingOf(safe, wasAsked) };
   const markdown = a.markdown ?? b.markdown;
-  return {
+  const united: Sources = {
     ...safe,
     slug: a.slug ?? b.slug,
     typeName: a.typeName ?? b.typeName,
@@ -63,6 +89,7 @@ export function unite(a: Sources, b: Sources): Sources {
     repaired: a.repaired || b.repaired,
     pending: isInFull(a) || isInFull(b) ? null : (a.pending ?? b.pending),
   };
+  return { ...united, pending: pendingOf(united, wasAsked) };
 }
 
 function withoutNulls(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

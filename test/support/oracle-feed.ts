@@ -9,7 +9,10 @@ export interface OracleFeed {
   readonly emulator: Emulator;
   readonly scans: number;
   readonly deliveries: number;
-  /** Fails unless the database holds what the oracle says, no more and no less, and nothing waits for its result. */
+  /**
+   * Fails unless the database holds what the oracle says, no more and no less, and nothing waits for its result. A run whose test
+   * mode only an earlier revision states may still be asked for it.
+   */
   expectStored(bench: StoreBench): Promise<void>;
 }
 
@@ -30,7 +33,10 @@ export async function startOracleFeed(
       const stored = await storedRuns(bench);
       expect(stored.size).toBe(scans);
       expect(Object.fromEntries(stored)).toEqual(Object.fromEntries(given.expected));
-      expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE result_state = 'pending'`)).toEqual([]);
+      expect(
+        await bench.rows(sql`SELECT pending_reason FROM ${tables.runs} WHERE result_state = 'pending'
+          AND NOT (pending_reason = 'test_mode_unknown' AND partner_test_mode AND test_mode_revision < revision)`),
+      ).toEqual([]);
     },
   };
 }
@@ -38,7 +44,8 @@ export async function startOracleFeed(
 async function storedRuns(bench: StoreBench): Promise<ReadonlyMap<string, Expected>> {
   const rows = await bench.rows(
     sql<Expected & { scanId: string }>`
-      SELECT scan_id AS "scanId", revision, status, partner_name AS "partnerName", ocr_confidence AS "ocrConfidence",
+      SELECT scan_id AS "scanId", revision, status, partner_name AS "partnerName",
+        partner_test_mode AS "testMode", test_mode_revision AS "testModeRevision", ocr_confidence AS "ocrConfidence",
         data->>'betrag' AS amount, data->>'nummer' AS number, failure_reason AS "failureReason", extra::text AS extra
       FROM ${tables.runs}`,
   );

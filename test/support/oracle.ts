@@ -6,6 +6,9 @@ export interface Expected {
   readonly revision: number;
   readonly status: string;
   readonly partnerName: string | null;
+  /** That of the highest revision that was delivered with one. */
+  readonly testMode: boolean;
+  readonly testModeRevision: number | null;
   readonly ocrConfidence: number | null;
   /** Numbers digit by digit, as PostgreSQL writes them. */
   readonly amount: string | null;
@@ -24,7 +27,7 @@ export interface Deliveries {
 
 interface Version {
   readonly fields: Fields;
-  readonly expected: Expected;
+  readonly expected: Omit<Expected, 'testMode' | 'testModeRevision'>;
 }
 
 /**
@@ -43,7 +46,8 @@ export function randomDeliveries(scans: number, deliveries: number, truncatedSha
     const of = versions[between(0, scans - 1)] as Version[];
     return of[between(0, of.length - 1)] as Version;
   });
-  const feed = shuffled([...newest, ...more], random).map(({ fields }) =>
+  const delivered = shuffled([...newest, ...more], random);
+  const feed = delivered.map(({ fields }) =>
     toJson(random() < truncatedShare && fields.status === 'completed' ? truncated(fields) : fields),
   );
   const scanIds = newest.map(({ fields }) => fields.scanId as string);
@@ -52,8 +56,23 @@ export function randomDeliveries(scans: number, deliveries: number, truncatedSha
     runs: new Map(
       newest.map(({ fields }, n) => [scanIds[n] as string, toJson({ ...fields, rawOcrResult: { seiten: 1 } })]),
     ),
-    expected: new Map(newest.map(({ expected }, n) => [scanIds[n] as string, expected])),
+    expected: new Map(
+      newest.map(({ fields, expected }) => [
+        fields.scanId as string,
+        { ...expected, ...testModeOf(delivered.filter((version) => version.fields.scanId === fields.scanId)) },
+      ]),
+    ),
   };
+}
+
+/** The test mode that the highest of the delivered revisions states. */
+function testModeOf(versions: readonly Version[]): Pick<Expected, 'testMode' | 'testModeRevision'> {
+  const [highest] = versions
+    .map(({ fields }) => fields)
+    .filter(({ partnerTestMode }) => partnerTestMode !== undefined)
+    .sort((one, other) => (other.revision as number) - (one.revision as number));
+  if (highest === undefined) return { testMode: false, testModeRevision: null };
+  return { testMode: highest.partnerTestMode as boolean, testModeRevision: highest.revision as number };
 }
 
 function truncated(fields: Fields): Fields {
@@ -66,12 +85,22 @@ function makeVersion(scanId: string, revision: number, random: () => number): Ve
   const number = `1234567890123456${String(Math.floor(random() * 10_000)).padStart(4, '0')}`;
   const partner = random() < 0.2 ? null : `Lieferant ${Math.floor(random() * 50)} GmbH`;
   const confidence = random() < 0.2 ? undefined : Math.round(random() * 1000) / 1000;
+  const stated = random();
+  const partnerTestMode = stated < 0.3 ? undefined : stated < 0.5;
   const unknown = random() < 0.1 ? { steuersatz: raw('19.00') } : {};
   const outcome = failed
     ? { status: 'failed', failureReason: 'unreadable', error: 'Das Dokument ist nicht lesbar.', data: undefined }
     : { status: 'completed', data: { betrag: raw(amount), nummer: raw(number), stand: revision } };
   return {
-    fields: entryFields({ scanId, revision, partnerName: partner, ocrConfidence: confidence, ...outcome, ...unknown }),
+    fields: entryFields({
+      scanId,
+      revision,
+      partnerName: partner,
+      partnerTestMode,
+      ocrConfidence: confidence,
+      ...outcome,
+      ...unknown,
+    }),
     expected: {
       revision,
       status: outcome.status,

@@ -143,7 +143,8 @@ export class StoreHistory {
 
   #commitResults(lease: LeaseGrant): Operation {
     const { batch, quarantine } = this.#entries();
-    return { name: 'commitResults', args: [lease, batch, quarantine] };
+    const answers = this.#choices.chance(0.5) ? batch.map((entry) => ({ ...entry, isAnswer: true })) : batch;
+    return { name: 'commitResults', args: [lease, answers, quarantine] };
   }
 
   #found(feed: string, pass: Pass): void {
@@ -253,7 +254,7 @@ export class StoreHistory {
         name: optional('Rechnung') ?? null,
       },
       partnerName: optional('Muster GmbH'),
-      partnerTestMode: pick([true, false, false, undefined]),
+      partnerTestMode: pick([true, false, undefined, undefined]),
       submittedAt: optional(this.#time().toISOString()),
       completedAt: optional(this.#time().toISOString()),
       neu: optional(pick([1, 'zwei'])),

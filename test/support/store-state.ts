@@ -23,6 +23,7 @@ export async function postgresState(
     SELECT 'run ' || scan_id AS name, jsonb_build_object('revision', revision, 'status', status, 'reason', failure_reason,
       'error', error, 'data', data, 'markdown', markdown, 'markdownAbsent', markdown_absent,
       'deliveredAt', extract(epoch FROM delivered_at) * 1000, 'environment', environment, 'testMode', partner_test_mode,
+      'testModeRevision', test_mode_revision,
       'slug', document_type_slug, 'typeName', document_type_name, 'partnerName', partner_name, 'ocrConfidence', ocr_confidence,
       'submittedAt', extract(epoch FROM submitted_at) * 1000, 'completedAt', extract(epoch FROM completed_at) * 1000, 'extra', extra,
       'feed', feed, 'repaired', repaired, 'pending', pending_reason, 'attempts', attempts,
@@ -44,7 +45,7 @@ export async function postgresState(
 export function modelState({ rows, history, quarantine }: ModelStore, now: number): StoreState {
   const state = new Map<string, unknown>();
   for (const row of rows.values()) {
-    const { scanId, data, pending, pendingSince, nextTryAt, statesTestMode, ...columns } = row;
+    const { scanId, data, pending, pendingSince, nextTryAt, ...columns } = row;
     const time = (text: string | null) => (text === null ? null : Date.parse(text));
     state.set(`run ${scanId}`, {
       ...columns,

@@ -33,7 +33,7 @@ received AS (
     completed_at::timestamptz AS completed_at,
     delivered_at::timestamptz AS delivered_at,
     markdown #>> '{}' AS markdown,
-    partner_test_mode IS NOT NULL AS states_test_mode,
+    CASE WHEN partner_test_mode IS NOT NULL THEN revision END AS test_mode_revision,
     markdown_absent, pending COLLATE "C" AS pending, repaired, is_answer, extra
   FROM unnest(
     ${fields('scanId')}::text[],

@@ -8,8 +8,19 @@ import type { Tables } from '../schema/schema.js';
 import { payloadRows, quarantineParameter, received } from './commit-parameters.js';
 import type { CommitSettings } from './commit-settings.js';
 import type { FenceRow } from './fence.js';
-import { hasRepeatedScans, UNION, unitedEntries } from './repeated-scans.js';
-import { changes, contradiction, entry, steeringDiffers, storedRow, unionOf } from './union-of-sources.js';
+import { CANDIDATE_COLUMNS, hasRepeatedScans, UNION, UNITED_CANDIDATES, unitedEntries } from './repeated-scans.js';
+import {
+  type Comparison,
+  changes,
+  contradiction,
+  entry,
+  pendingOfNew,
+  pendingOfRestated,
+  restatesTestMode,
+  steeringDiffers,
+  storedRow,
+  unionOf,
+} from './union-of-sources.js';
 
 export interface CommitInput {
   readonly lease: LeaseGrant;
@@ -43,7 +54,26 @@ const EXCLUDED = REPLACED.split(', ')
   .map((name) => `excluded.${name}`)
   .join(', ');
 /** The verdicts that lead to a write. */
-const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes')`;
+const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes', 'restates')`;
+
+/** Columns of `candidate` that `judged` has unchanged. */
+const AS_RECEIVED = ['scan_id', 'revision', ...CANDIDATE_COLUMNS, 'others_same', 'others_stale', 'others_conflicts']
+  .filter((name) => !['partner_test_mode', 'test_mode_revision', 'pending'].includes(name))
+  .map((name) => `candidate.${name}`)
+  .join(', ');
+/** For a candidate and the stored row, within `judged`. */
+const COMPARED: Comparison = {
+  contradicts: sql`compared.contradicts`,
+  restates: sql`compared.restates`,
+  inDoubt: sql`(stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
+        AND NOT (candidate.is_answer AND candidate.revision >= known.revision))`,
+};
+/** The same for a row of `judged`. */
+const JUDGED: Comparison = {
+  contradicts: sql`judged.contradicts`,
+  restates: sql`judged.restates`,
+  inDoubt: sql`judged.in_doubt`,
+};
 
 /**
  * The commit statement, in the order in which its parts refer to each other. The rules for several sources of one revision are
@@ -58,12 +88,23 @@ export function commitStatement(
 ): RawBuilder<CommitAnswer> {
   const [candidate, known] = [entry('candidate'), storedRow('known')];
   const [judged, run] = [entry('judged'), storedRow('run')];
-  const { pending, ...union } = unionOf(run, judged, sql`judged.contradicts`);
+  const { pending, ...union } = unionOf(run, judged, JUDGED);
   const unionAssignments = Object.entries(union).map(([name, value]) => sql`${sql.id(name)} = ${value}`);
-  const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${pending} IS NOT NULL THEN ${value} END`;
   // A result that only lacked memory is tried at once.
   const firstTryAt = sql`statement_timestamp()
       + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
+  /** Assignments to a row that keeps its revision. @param reason why it is pending */
+  const rewritten = (reason: RawBuilder<unknown>) => {
+    const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${reason} IS NOT NULL THEN ${value} END`;
+    return sql`result_state = CASE WHEN ${reason} IS NULL THEN 'complete' ELSE 'pending' END,
+    pending_reason = ${reason},
+    pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
+    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
+    attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
+    pending_for = CASE WHEN ${reason} IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
+    synced_at = statement_timestamp(),
+    change_seq = ${tables.nextChange}`;
+  };
   const isRepeated = hasRepeatedScans(batch);
 
   return sql<CommitAnswer>`
@@ -79,15 +120,18 @@ candidate AS (
 ),
 
 -- Each candidate with a verdict after comparison with the stored row. Entries that change nothing (same, stale) and entries of
--- deleted runs go no further, so they cost no row lock.
+-- deleted runs go no further, so they cost no row lock. The test mode is that of the row if no higher revision states it.
 judged AS MATERIALIZED (
-  SELECT candidate.*, compared.contradicts, deleted.scan_id IS NOT NULL AS was_deleted,
+  SELECT ${sql.raw(AS_RECEIVED)}, stated.*, compared.*, ${COMPARED.inDoubt} AS in_doubt, deleted.scan_id IS NOT NULL AS was_deleted,
+    CASE WHEN candidate.revision = known.revision THEN candidate.pending
+      ELSE ${pendingOfNew(candidate, COMPARED.inDoubt)} END AS pending,
     CASE
+      WHEN candidate.revision < known.revision AND compared.restates THEN 'restates'
       WHEN ${isDeleted(sql`candidate`, keptDays)} THEN 'deleted'
       WHEN known.scan_id IS NULL THEN 'new'
       WHEN candidate.revision > known.revision THEN 'newer'
       WHEN candidate.revision < known.revision THEN 'stale'
-      WHEN ${changes(known, candidate, sql`compared.contradicts`)} THEN 'completes'
+      WHEN ${changes(known, candidate, COMPARED)} THEN 'completes'
       ELSE 'same'
     END AS verdict,
     -- Entries that were united with the stored row were compared with it already.
@@ -103,8 +147,15 @@ judged AS MATERIALIZED (
   ) AS deleted ON true
   -- OFFSET 0 makes PostgreSQL compare the contents only once.
   CROSS JOIN LATERAL (
-    SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts OFFSET 0
+    SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts,
+      ${restatesTestMode(known, candidate)} AS restates
+    OFFSET 0
   ) AS compared
+  CROSS JOIN LATERAL ( -- no run is both stored and deleted
+    SELECT CASE WHEN compared.restates THEN candidate.partner_test_mode
+        ELSE COALESCE(known.partner_test_mode, deleted.test_mode_revision IS NOT NULL) END AS partner_test_mode,
+      GREATEST(candidate.test_mode_revision, known.test_mode_revision, deleted.test_mode_revision) AS test_mode_revision
+  ) AS stated
 ),
 
 -- A writer holds this lock while it draws change numbers, until it commits, so the order of numbers is the order of commits. A
@@ -132,7 +183,7 @@ stored AS (
   ) AS judged
   WHERE EXISTS (SELECT FROM number_lock) -- a join would keep a copy of all rows
   ON CONFLICT (scan_id) DO UPDATE SET (${sql.raw(REPLACED)}) = ROW (${sql.raw(EXCLUDED)})
-  WHERE excluded.revision > run.revision
+  WHERE excluded.revision > run.revision AND NOT ${restatesTestMode(entry('excluded'), run)}
   RETURNING run.scan_id, run.first_synced_at = statement_timestamp() AS inserted
 ),
 
@@ -140,27 +191,37 @@ stored AS (
 filled AS (
   UPDATE ${tables.runs} AS run SET
     ${sql.join(unionAssignments)},
-    result_state = CASE WHEN ${pending} IS NULL THEN 'complete' ELSE 'pending' END,
-    pending_reason = ${pending},
-    pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
-    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
-    attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
-    pending_for = CASE WHEN ${pending} IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
-    feed = ${lease.feed},
-    synced_at = statement_timestamp(),
-    change_seq = ${tables.nextChange}
+    ${rewritten(pending)},
+    feed = ${lease.feed}
   FROM number_lock CROSS JOIN judged
   WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
     -- Another writer may have changed the row since it was judged.
-    AND ${contradiction(run, judged)} = judged.contradicts AND ${changes(run, judged, sql`judged.contradicts`)}
+    AND ${contradiction(run, judged)} = judged.contradicts AND NOT ${restatesTestMode(judged, run)}
+    AND ${changes(run, judged, JUDGED)}
   RETURNING run.scan_id
+),
+
+-- Adds the test mode of a lower revision to rows whose own sources do not state it.
+restated AS (
+  UPDATE ${tables.runs} AS run SET
+    partner_test_mode = judged.partner_test_mode,
+    test_mode_revision = judged.test_mode_revision,
+    ${rewritten(pendingOfRestated(run, JUDGED.inDoubt))}
+  FROM number_lock CROSS JOIN judged
+  WHERE judged.verdict = 'restates' AND run.scan_id = judged.scan_id AND run.revision > judged.revision
+    AND ${restatesTestMode(run, judged)}
+  RETURNING run.scan_id
+),
+
+updated AS (
+  SELECT scan_id FROM filled UNION ALL SELECT scan_id FROM restated
 ),
 
 -- Entries that could not be written as judged because another writer has changed or deleted their row since. They fail the
 -- statement.
 overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}
-    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
+    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM updated)
   UNION ALL
   SELECT scan_id FROM judged WHERE verdict = 'newer' AND scan_id IN (SELECT scan_id FROM stored WHERE inserted)
 ),
@@ -222,8 +283,8 @@ closed AS (
 -- One row if the fence holds. The last column fails the statement if an entry could not be written as judged.
 SELECT fence.*, ${DATABASE_MS},
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
-  (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
-  (SELECT count(*)::int FROM filled) AS filled,
+  (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM updated) AS updated,
+  (SELECT count(*)::int FROM updated) AS filled,
   judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
   (SELECT json_agg(scan_id) FROM stored) AS stored,
@@ -235,9 +296,3 @@ FROM fence CROSS JOIN (
   FROM judged
 ) AS judged_counts`;
 }
-
-/** The end of `candidate` for a page that lists a scan more than once. */
-const UNITED_CANDIDATES = sql`WHERE scan_id NOT IN (SELECT scan_id FROM repeated)
-  UNION ALL
-  SELECT scan_id, revision, ${UNION}, true, others_same, others_stale, others_conflicts
-  FROM united JOIN others USING (scan_id)`;

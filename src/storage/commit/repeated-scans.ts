@@ -2,13 +2,20 @@ import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../../sync/ports/index.js';
 import { RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
-import { contradiction, entry, steeringDiffers, unionOf } from './union-of-sources.js';
+import { contradiction, entry, restatesTestMode, steeringDiffers, unionOf } from './union-of-sources.js';
 
 /** Columns whose values are united from all sources of a revision, in a fixed order. */
 const UNION_COLUMNS = [...RUN_COLUMNS, 'pending'] as const;
-/** The same as a select list from `received`, with whether the entry states its test mode. */
-export const UNION = sql.raw([...UNION_COLUMNS, 'states_test_mode'].join(', '));
-const STORED_UNION = sql.raw([...RUN_COLUMNS, 'pending_reason', 'true'].join(', '));
+/** The same, with whether one of the sources is the single-run answer. */
+export const CANDIDATE_COLUMNS = [...UNION_COLUMNS, 'is_answer'] as const;
+/** The same as a select list from `received`. */
+export const UNION = sql.raw(CANDIDATE_COLUMNS.join(', '));
+/** Columns of `others` that replace those of `united`. */
+const OF_ALL_ENTRIES: Readonly<Partial<Record<string, string>>> = {
+  partner_test_mode: 'COALESCE(test_mode[2] = 1, false)',
+  test_mode_revision: 'test_mode[1]',
+};
+const STORED_UNION = sql.raw([...RUN_COLUMNS, 'pending_reason', 'false'].join(', '));
 
 export function hasRepeatedScans(entries: EntryBatch): boolean {
   return new Set(entries.map(({ run }) => run.scanId)).size < entries.length;
@@ -17,11 +24,16 @@ export function hasRepeatedScans(entries: EntryBatch): boolean {
 /**
  * Parts of the commit statement for a page that lists a scan more than once, between `received` and `candidate`. `repeated` has
  * those scans with their highest revision; `united` the union of the entries of that revision, in their order, as if each had its
- * own page. If the stored row has the same revision, the union starts with it. `others` counts the other entries of the scan.
+ * own page. If the stored row has the same revision, the union starts with it. `others` counts the other entries of the scan, and
+ * has the test mode that all of them state, of any revision.
  */
 export function unitedEntries(tables: Tables): RawBuilder<unknown> {
   const [united, next] = [entry('united'), entry('next')];
-  const union = unionOf(united, next, sql`compared.contradicts`);
+  const union = unionOf(united, next, {
+    contradicts: sql`compared.contradicts`,
+    restates: restatesTestMode(united, next),
+    inDoubt: sql`false`, // this is decided with the stored row
+  });
   return sql`
 repeated AS MATERIALIZED (
   SELECT scan_id, max(revision) AS revision FROM received GROUP BY scan_id HAVING count(*) > 1
@@ -36,8 +48,9 @@ member AS MATERIALIZED ( -- without values, so that sorting is cheap
 ),
 others AS MATERIALIZED (
   SELECT scan_id,
-    count(*) FILTER (WHERE received.revision = repeated.revision AND NOT is_answer)::int - 1 AS others_same,
-    count(*) FILTER (WHERE received.revision < repeated.revision AND NOT is_answer)::int AS others_stale
+    GREATEST(count(*) FILTER (WHERE received.revision = repeated.revision AND NOT is_answer)::int - 1, 0) AS others_same,
+    count(*) FILTER (WHERE received.revision < repeated.revision AND NOT is_answer)::int AS others_stale,
+    max(ARRAY[test_mode_revision, partner_test_mode::int]) FILTER (WHERE test_mode_revision IS NOT NULL) AS test_mode
   FROM received JOIN repeated USING (scan_id) GROUP BY scan_id
 ),
 united AS MATERIALIZED (
@@ -49,7 +62,7 @@ united AS MATERIALIZED (
     FROM member JOIN ${tables.runs} AS run USING (scan_id) WHERE position = 0
     UNION ALL
     SELECT united.scan_id, united.revision, ${sql.join(UNION_COLUMNS.map((name) => union[name]))},
-      united.states_test_mode OR next.states_test_mode,
+      united.is_answer OR next.is_answer,
       united.others_conflicts + (compared.contradicts OR ${steeringDiffers(united, next)})::int,
       member.number, united.members
     FROM united
@@ -60,3 +73,10 @@ united AS MATERIALIZED (
   SELECT * FROM united WHERE number = members
 )`;
 }
+
+/** The end of `candidate` for a page that lists a scan more than once. */
+export const UNITED_CANDIDATES = sql`WHERE scan_id NOT IN (SELECT scan_id FROM repeated)
+  UNION ALL
+  SELECT scan_id, revision, ${sql.raw(CANDIDATE_COLUMNS.map((name) => OF_ALL_ENTRIES[name] ?? name).join(', '))},
+    true, others_same, others_stale, others_conflicts
+  FROM united JOIN others USING (scan_id)`;

@@ -18,44 +18,78 @@ export const entry = (alias: string): Source => ({ alias, pending: 'pending' });
 /** A row of `runs`. */
 export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_reason' });
 
-/**
- * Returns each column of the union, for a select list.
- * @param contradicts whether the later source contradicts the earlier one; it then adds only safer values
- */
+/** What is known of two sources, as SQL conditions that are cheap to repeat. */
+export interface Comparison {
+  /** The later source contradicts the earlier one; it then adds only safer values, and the test mode. */
+  readonly contradicts: RawBuilder<boolean>;
+  /** The later source states another test mode: see `restatesTestMode`. */
+  readonly restates: RawBuilder<boolean>;
+  /** Only a lower revision states the resulting test mode, which is true, and no single-run answer leaves it out. */
+  readonly inDoubt: RawBuilder<boolean>;
+}
+
+/** Returns each column of the union, for a select list. */
 export function unionOf(
   earlier: Source,
   later: Source,
-  contradicts: RawBuilder<unknown>,
+  comparison: Comparison,
 ): Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  const { contradicts, restates } = comparison;
   const unless = (value: RawBuilder<unknown>) => sql`CASE WHEN NOT ${contradicts} THEN ${value} END`;
   const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
+  const latest = (name: RunColumn) => sql`CASE WHEN ${restates} THEN ${b(name)} ELSE ${a(name)} END`;
   return {
     ...(Object.fromEntries(firstValues) as Record<FirstValueColumn, RawBuilder<unknown>>),
     status: a('status'),
     file_name: a('file_name'),
     environment: sql`CASE WHEN ${b('environment')} = 'test' THEN 'test' ELSE ${a('environment')} END`,
-    partner_test_mode: sql`(${a('partner_test_mode')} OR ${b('partner_test_mode')})`,
+    partner_test_mode: latest('partner_test_mode'),
+    test_mode_revision: latest('test_mode_revision'),
     markdown_absent: sql`((${a('markdown_absent')} OR ${b('markdown_absent')} AND NOT ${contradicts})
       AND COALESCE(${a('markdown')}, ${unless(b('markdown'))}) IS NULL)`,
     repaired: sql`(${a('repaired')} OR ${b('repaired')} AND NOT ${contradicts})`,
     extra: sql`CASE WHEN ${contradicts} THEN ${a('extra')} ELSE ${unionOfExtra(a('extra'), b('extra'))} END`,
-    pending: sql`CASE WHEN ${contradicts} THEN ${a('pending')} ELSE ${unionOfPending(a, b)} END`,
+    pending: unionOfPending(a, b, comparison),
   };
 }
 
-/** Condition: the later source changes the row. Cheap if the values are the same: only null flags are read. */
-export function changes(earlier: Source, later: Source, contradicts: RawBuilder<unknown>): RawBuilder<boolean> {
+/**
+ * Condition: the later source states the test mode for a higher revision than the earlier one, or as true for the same revision
+ * (promise 5). The sources may be of any revisions: the result is the same in any order.
+ */
+export function restatesTestMode(earlier: Source, later: Source): RawBuilder<boolean> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  return sql`COALESCE((${b('test_mode_revision')}, ${b('partner_test_mode')})
+    > (COALESCE(${a('test_mode_revision')}, 0), ${a('partner_test_mode')}), false)`;
+}
+
+/** Returns why a row of a new revision is pending. */
+export function pendingOfNew(source: Source, inDoubt: RawBuilder<boolean>): RawBuilder<unknown> {
+  const of = columnsOf(source);
+  return sql`CASE WHEN ${inDoubt} AND ${of('status')} = 'completed' AND ${isInFull(of)} THEN 'test_mode_unknown'
+      ELSE ${of('pending')} END`;
+}
+
+/** Returns why a row is pending after a lower revision has stated its test mode. */
+export function pendingOfRestated(row: Source, inDoubt: RawBuilder<boolean>): RawBuilder<unknown> {
+  const of = columnsOf(row);
+  return unionOfPending(of, of, { contradicts: sql`true`, restates: sql`true`, inDoubt });
+}
+
+/** Condition: the later source changes the row. Cheap if the values are the same: only null flags are read. */
+export function changes(earlier: Source, later: Source, comparison: Comparison): RawBuilder<boolean> {
+  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  const { contradicts, restates } = comparison;
   const added = FIRST_VALUE_COLUMNS.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
   return sql`(
-    ${b('environment')} = 'test' AND ${a('environment')} <> 'test' OR ${b('partner_test_mode')} AND NOT ${a('partner_test_mode')}
+    ${b('environment')} = 'test' AND ${a('environment')} <> 'test' OR ${restates}
     OR NOT ${contradicts} AND (
       ${sql.join(added, sql` OR `)}
       OR ${b('markdown_absent')} AND NOT ${a('markdown_absent')} AND ${a('markdown')} IS NULL
       OR ${b('repaired')} AND NOT ${a('repaired')}
       OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')}
-      OR ${unionOfPending(a, b)} IS DISTINCT FROM ${a('pending')}))`;
+      OR ${a('pending')} IS DISTINCT FROM ${unionOfPending(a, b, comparison)}))`;
 }
 
 /** Condition: two sources disagree about the contents of a run. A missing value is not a disagreement. */
@@ -70,12 +104,12 @@ export function contradiction(left: Source, right: Source): RawBuilder<boolean> 
 
 /**
  * Condition: two sources disagree about the environment or the test mode. The safe value is stored and the conflict is counted.
- * @param later an entry
  */
 export function steeringDiffers(earlier: Source, later: Source): RawBuilder<boolean> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
   return sql`(${a('environment')} <> ${b('environment')}
-    OR ${b('states_test_mode')} AND ${a('partner_test_mode')} <> ${b('partner_test_mode')})`;
+    OR COALESCE(${a('test_mode_revision')} = ${b('test_mode_revision')}, false)
+      AND ${a('partner_test_mode')} <> ${b('partner_test_mode')})`;
 }
 
 type Columns = (name: string) => RawBuilder<unknown>;
@@ -84,11 +118,20 @@ function columnsOf({ alias, pending }: Source): Columns {
   return (name) => sql.ref(`${alias}.${name === 'pending' ? pending : name}`);
 }
 
-/** Pending until a source has the full result; a completed run without usable data does not count as one. */
-function unionOfPending(a: Columns, b: Columns): RawBuilder<unknown> {
-  const settles = (of: Columns) =>
-    sql`${of('pending')} IS NULL AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed')`;
-  return sql`CASE WHEN ${settles(a)} OR ${settles(b)} THEN NULL ELSE COALESCE(${a('pending')}, ${b('pending')}) END`;
+/**
+ * Pending until a source has the full result, and until the single run was asked for a test mode that is in doubt. It was asked
+ * if the row is complete and nothing has restated it.
+ */
+function unionOfPending(a: Columns, b: Columns, { contradicts, restates, inDoubt }: Comparison): RawBuilder<unknown> {
+  return sql`CASE WHEN ${isInFull(a)} OR ${isInFull(b)} AND NOT ${contradicts}
+    THEN CASE WHEN ${inDoubt} AND ${a('status')} = 'completed' AND (${a('pending')} IS NOT NULL OR ${restates})
+      THEN 'test_mode_unknown' END
+    ELSE COALESCE(${a('pending')}, CASE WHEN NOT ${contradicts} THEN ${b('pending')} END) END`;
+}
+
+/** Condition: the source has the full result. A completed run without usable data does not count as one. */
+function isInFull(of: Columns): RawBuilder<boolean> {
+  return sql`(${of('pending')} IS NULL AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed'))`;
 }
 
 /** Merges field by field, including those of the document type. A field that is null in the first is taken from the second. */

@@ -155,7 +155,7 @@ pass AS (
 /** Returns the number of runs that this commit inserts or updates. */
 function runsStored({ batch }: PassCommit): RawBuilder<number> {
   if (batch.length === 0) return sql`0`;
-  return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
+  return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM updated)`;
 }
 
 function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {

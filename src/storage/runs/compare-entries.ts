@@ -42,7 +42,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
           CASE WHEN run.status <> received.status THEN 'status' END,
           CASE WHEN run.environment <> received.environment THEN 'environment' END,
           CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
-          CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
+          CASE WHEN received.test_mode_revision IS NOT NULL AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
           -- A complete row without data differs from a truncated entry, which has data in its full result.
           CASE WHEN run.result_state = 'complete' AND (${differs('data')}
             OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,

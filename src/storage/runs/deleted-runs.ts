@@ -66,7 +66,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
             INSERT INTO ${tables.deletedRuns} AS known (scan_id, reason, change_seq)
             SELECT scan_id, 'erased', ${tables.nextChange} FROM (SELECT DISTINCT unnest(${ids}) AS scan_id) AS named
             ON CONFLICT (scan_id) DO UPDATE SET reason = excluded.reason, revision = excluded.revision,
-              deleted_at = excluded.deleted_at, change_seq = excluded.change_seq
+              test_mode_revision = NULL, deleted_at = excluded.deleted_at, change_seq = excluded.change_seq
             RETURNING scan_id
           )
           SELECT scan_id AS "scanId", EXISTS (SELECT FROM run WHERE run.scan_id = erased.scan_id) AS stored,
@@ -96,13 +96,16 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
         await lockClock(tx);
         await sql`
           WITH gone AS (
-            DELETE FROM ${tables.runs} AS run WHERE scan_id = ANY (${ids}::text[]) AND ${isOld} RETURNING scan_id, revision
+            DELETE FROM ${tables.runs} AS run WHERE scan_id = ANY (${ids}::text[]) AND ${isOld} 
+            RETURNING scan_id, revision, CASE WHEN partner_test_mode THEN test_mode_revision END AS test_mode_revision
           ),
           revision AS (DELETE FROM ${tables.runHistory} AS old USING gone WHERE old.scan_id = gone.scan_id)
-          INSERT INTO ${tables.deletedRuns} (scan_id, revision, reason, change_seq)
-          SELECT scan_id, revision, 'expired', ${tables.nextChange} FROM gone
+          INSERT INTO ${tables.deletedRuns} (scan_id, revision, test_mode_revision, reason, change_seq)
+          SELECT scan_id, revision, test_mode_revision, 'expired', ${tables.nextChange} FROM gone
           ON CONFLICT (scan_id) DO UPDATE SET revision = excluded.revision, reason = excluded.reason,
-            deleted_at = excluded.deleted_at, change_seq = excluded.change_seq`.execute(tx);
+            test_mode_revision = excluded.test_mode_revision, deleted_at = excluded.deleted_at, change_seq = excluded.change_seq`.execute(
+          tx,
+        );
       });
       return ids.length;
     },

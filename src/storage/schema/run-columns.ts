@@ -7,6 +7,7 @@ const ENTRY_COLUMNS = [
   'file_name',
   'partner_name',
   'partner_test_mode',
+  'test_mode_revision',
   'ocr_confidence',
   'data',
   'failure_reason',
@@ -19,11 +20,17 @@ const ENTRY_COLUMNS = [
 
 type EntryColumn = (typeof ENTRY_COLUMNS)[number];
 /** Columns with a special rule if a revision has several sources; for the others the first value counts. */
-type RuledColumn = 'status' | 'environment' | 'file_name' | 'partner_test_mode';
+type RuledColumn = 'status' | 'environment' | 'file_name' | 'partner_test_mode' | 'test_mode_revision';
 export type FirstValueColumn = Exclude<EntryColumn, RuledColumn>;
 export type RunColumn = EntryColumn | 'markdown_absent' | 'repaired' | 'extra';
 
-const RULED: readonly string[] = ['status', 'environment', 'file_name', 'partner_test_mode'] satisfies RuledColumn[];
+const RULED: readonly string[] = [
+  'status',
+  'environment',
+  'file_name',
+  'partner_test_mode',
+  'test_mode_revision',
+] satisfies RuledColumn[];
 
 /** All columns that depend on the sources of a revision: the values of entries and the findings of the checks. */
 export const RUN_COLUMNS: readonly RunColumn[] = [...ENTRY_COLUMNS, 'markdown_absent', 'repaired', 'extra'];

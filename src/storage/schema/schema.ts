@@ -55,6 +55,7 @@ interface RunsTable {
   file_name: string;
   partner_name: string | null;
   partner_test_mode: boolean;
+  test_mode_revision: number | null;
   ocr_confidence: number | null;
   /** The driver loses digits: select `data::text` instead. */
   data: Json<unknown> | null;
@@ -158,6 +159,7 @@ interface ChangeClockTable {
 interface DeletedRunsTable {
   scan_id: string;
   revision: number | null;
+  test_mode_revision: number | null;
   reason: 'erased' | 'expired';
   deleted_at: InsertTimestamp;
   change_seq: BigInteger;

@@ -9,7 +9,7 @@ export type PendingReason =
   | 'not_found' // 404
   | 'still_truncated' // the single-run answer does not have the full value either
   | 'older_revision' // the single-run answer is older than the feed entry
-  | 'test_mode_unknown' // the single-run answer has a later revision and no partnerTestMode
+  | 'test_mode_unknown' // a later revision has no partnerTestMode, and the single run was not asked, or did not state it
   | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
   | 'too_large'; // the single-run answer has more bytes or values than fit into memory
 
@@ -39,7 +39,7 @@ export interface AcceptedEntry {
   readonly repaired: boolean;
   /** Whether the single-run endpoint has no markdown for this revision. */
   readonly markdownAbsent: boolean;
-  /** Whether it is the single-run answer for the entry before it, and not a delivery. */
+  /** Whether it is a single-run answer, and not a delivery. On a page it follows its entry. */
   readonly isAnswer: boolean;
   /** Why the entry is committed without its full result; null if it has it. */
   readonly pending: PendingReason | null;

@@ -1,5 +1,5 @@
 import type { CommitCounts } from '../../core/counts.js';
-import { batchOf, type CheckedEntry } from '../page/check-page.js';
+import type { CheckedEntry } from '../page/check-page.js';
 import type { FeedStore, LeaseGrant, PendingReason } from '../ports/index.js';
 
 /**
@@ -21,7 +21,7 @@ export async function storeResult(
   entry: CheckedEntry,
 ): Promise<StoredResultOutcome> {
   const originals = entry.original === null ? [] : [entry.original];
-  const outcome = await store.commitResults(lease, batchOf([entry]), originals);
+  const outcome = await store.commitResults(lease, [{ ...entry.accepted, isAnswer: true }], originals);
   if (outcome.kind === 'fenced') return outcome;
   const { counts } = outcome;
   const { scanId, revision } = entry.accepted.run;
