@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net';
 import type { Clock } from '../core/clock.js';
 import type { ServiceClientOptions } from '../service/client.js';
 import { createDispatcher } from '../service/http/dispatcher.js';
@@ -20,12 +21,12 @@ export interface OpenService {
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
  * @param connections maximum number of connections to each address
  */
-export function createServiceConnections(connections: number, clock: Clock) {
+export function createServiceConnections(connections: number, clock: Clock, lookup?: LookupFunction) {
   // The process has one proxy and one rate; the first feed brings them with its other settings.
   let shared: ReturnType<typeof open> | undefined;
   const open = ({ readProxy, requestsPerSecond }: ServiceSettings) => ({
-    dispatcher: createDispatcher({ proxy: readProxy(), connections }),
-    limitRate: createRateLimit(requestsPerSecond),
+    dispatcher: createDispatcher({ proxy: readProxy(), connections, lookup }),
+    limitRate: createRateLimit(requestsPerSecond, clock),
   });
   return {
     open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']): OpenService {

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { Clock } from '../core/clock.js';
+import { createLookup } from '../core/host-lookup.js';
 import { packageVersion } from '../core/package.js';
 import { createReadiness } from '../observability/admin/readiness.js';
 import { createCounter } from '../observability/log/failure-log.js';
@@ -49,7 +50,9 @@ export interface ProcessContext {
 export function openSharedParts(settings: ProcessSettings, context: ProcessContext) {
   const { logger, tracer, clock, single, invalidFeeds, signal } = context;
   const version = packageVersion();
-  const { connection, poolSize } = settings.database;
+  const { poolSize } = settings.database;
+  const lookup = createLookup();
+  const connection = { ...settings.database.connection, lookup };
   // With many feeds, statements normally queue for a connection. That is no reason to report an exhausted pool early.
   const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
   const database = openDatabase({
@@ -69,7 +72,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
     ...(single === null && { invalidFeeds }),
   });
   const readiness = createReadiness();
-  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single), clock);
+  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single), clock, lookup);
   const nextOutage = createCounter();
   // The only feed is already named in every line.
   const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type LookupFunction, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDispatcher, type ProxySettings } from '../../src/service/http/dispatcher.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
+import { startSlowServer } from '../support/slow-handshake.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 import { KEY, never, page, rejection, useService } from './harness.js';
 
@@ -203,6 +204,38 @@ describe('a dispatcher', () => {
     await clock.advance(1);
     await client.readPage(page, never);
     expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 2, 2, 3]);
+  });
+
+  it('follows a name that moves within a minute', async () => {
+    const clock = new VirtualClock();
+    let address = '127.0.0.1';
+    const moved = createServer((_, response) => response.end(pageJson([]))).listen(context.service.port, '127.0.0.2');
+    await once(moved, 'listening');
+    const arrived = once(moved, 'request');
+    const lookup: LookupFunction = (_name, _options, callback) => callback(null, [{ address, family: 4 }]);
+    dispatcher = createDispatcher({ connections: 1, clock, lookup });
+    const client = context.client({ dispatcher, baseUrl: `http://recognition.test:${context.service.port}/v1` });
+    for (const answered of [1, 2]) {
+      context.service.answer(reply(200, pageJson([])));
+      await client.readPage(page, never);
+      expect(context.service.requests).toHaveLength(answered);
+      address = '127.0.0.2';
+    }
+    await clock.advance(60_000);
+    await client.readPage(page, never);
+    await arrived;
+    moved.closeAllConnections();
+    moved.close();
+  });
+
+  it('connects to a name with two addresses when the handshake takes a second', async () => {
+    const body = pageJson([]);
+    const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const slow = await startSlowServer(Buffer.from(head + body));
+    dispatcher = createDispatcher({ lookup: slow.lookup });
+    const client = context.client({ dispatcher, baseUrl: `http://recognition.test:${slow.port}/v1` });
+    expect(await client.readPage(page, never)).toMatchObject({ items: [] });
+    await slow.stop();
   });
 
   it('names the time for connecting when a TLS handshake never ends', async () => {

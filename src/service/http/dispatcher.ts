@@ -1,8 +1,9 @@
+import type { LookupFunction } from 'node:net';
 import { unescape as unescapePercent } from 'node:querystring';
 import { Agent, type buildConnector, type Dispatcher, errors, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../core/clock.js';
+import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
 import { parseNoProxy } from '../../core/no-proxy.js';
-import { ATTEMPT_TIMEOUT_MS } from '../../core/resolver.js';
 import { ConnectionError } from '../errors/request-errors.js';
 import { openProxyPool } from './proxy-pool.js';
 import { RenewingDispatcher } from './renewing-dispatcher.js';
@@ -31,6 +32,8 @@ export interface DispatcherOptions {
   readonly connections?: number | undefined;
   /** Timeout for a new connection including TLS, milliseconds. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
+  /** Looks up host names. Default: one lookup at a time for each name. */
+  readonly lookup?: LookupFunction | undefined;
   /** For tests. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
 }
@@ -40,9 +43,11 @@ export interface DispatcherOptions {
  * no retries. Does not read the environment. Destroy it when done. Throws if `noProxy` is invalid.
  */
 export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
-  const { proxy = {}, ca, connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS, clock = systemClock } = options;
+  const { proxy = {}, ca, connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const { lookup = createLookup(), clock = systemClock } = options;
   const connect = {
     timeout: connectTimeoutMs,
+    lookup,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS,
     ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),

@@ -1,17 +1,36 @@
+import { type LookupFunction, Socket } from 'node:net';
 import pg from 'pg';
+import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
 
 /** Options of a connection, as `pg` defines them. Only the settings interpret `sslmode`. */
 export interface ClientOptions extends Readonly<pg.ClientConfig> {
   /** Whether to connect without TLS if the server has none (`sslmode=prefer`). */
   readonly tlsOptional?: boolean;
+  /** Looks up host names. Default: one lookup at a time for each name. */
+  readonly lookup?: LookupFunction;
 }
 
-/** The driver's client with support for optional TLS: the driver itself either requires TLS or does not use it. */
+/**
+ * The driver's client with support for optional TLS (the driver itself either requires TLS or does not use it), and with more time
+ * for each address of a name.
+ */
 export class DatabaseClient extends pg.Client {
   constructor(config: ClientOptions = {}) {
-    super(config);
+    const { lookup = createLookup() } = config;
+    // Not a copy: the pool makes the password a hidden property.
+    super(Object.assign(Object.create(config), { stream: () => openSocket(lookup) }));
     if (config.tlsOptional === true) allowPlain(this.connection as DriverConnection);
   }
+}
+
+/** The driver connects it to a port and a host, or to the path of a local socket. */
+function openSocket(lookup: LookupFunction): Socket {
+  const socket = new Socket();
+  const connect = socket.connect.bind(socket);
+  const attempts = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS };
+  const connectTo = (target: number | string, host: string) =>
+    typeof target === 'string' ? connect(target) : connect({ port: target, host, lookup, ...attempts });
+  return Object.assign(socket, { connect: connectTo as Socket['connect'] });
 }
 
 /** A method that is missing from the driver's types. */

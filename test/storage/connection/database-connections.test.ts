@@ -6,6 +6,7 @@ import type { ClientOptions } from '../../../src/storage/connection/client.js';
 import { connectError } from '../../../src/storage/connection/connect-errors.js';
 import { openDatabase } from '../../../src/storage/connection/pool.js';
 import { settingsWith } from '../../support/settings.js';
+import { startSlowServer } from '../../support/slow-handshake.js';
 
 const PASSWORD = 'canary-password';
 const HOUR = 3_600_000;
@@ -152,4 +153,16 @@ describe('the error of a failed connection', () => {
   ])('shows the host in the usual notation when it is %s', (host, shown) => {
     expect(connectError(withCode('ECONNREFUSED'), { ...to, host }).message).toContain(`at ${shown} (`);
   });
+});
+
+it('connects to a name with two addresses when the handshake takes a second', async () => {
+  const refusal = Buffer.from('SFATAL\0C28P01\0Mno\0\0');
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(refusal.length + 4);
+  const slow = await startSlowServer(Buffer.concat([Buffer.from('E'), length, refusal]));
+  undos.push(slow.stop);
+  const connection = { ...connectionTo(slow.port, 'sslmode=disable'), host: 'database.test', lookup: slow.lookup };
+  const database = openDatabase({ connection, maxConnections: 1 });
+  undos.push(database.close);
+  expect(await failureOf(sql`SELECT 1`.execute(database.sql))).toMatchObject({ sqlstate: '28P01' });
 });
