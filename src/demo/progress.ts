@@ -28,16 +28,17 @@ export async function showProgress(report: () => StatusReport | undefined, signa
  * read.
  */
 function createDescription(): (report: StatusReport, now: number) => string {
-  let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
+  let begun: { readonly at: number; readonly readTo: number; readonly written: number } | null = null;
   return (report, now) => {
-    const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
+    const { lagSeconds, runsWritten } = report;
     const [error] = report.currentErrors;
     if (error !== undefined) return `${error.message} (${counted(error.failures, 'failure', 'failures')}; retrying)`;
-    if (dataCompleteAsOf === null || lagSeconds === null) return 'starting';
-    const completeTo = Date.parse(dataCompleteAsOf);
-    begun ??= { at: now, completeTo, written: runsWritten };
-    if (report.caughtUp || report.backfillComplete) return upToDate(report, lagSeconds);
-    const share = Math.min(1, Math.max(0, (completeTo - begun.completeTo) / Math.max(1, now - begun.completeTo)));
+    if (lagSeconds !== null && (report.caughtUp || report.backfillComplete)) return upToDate(report, lagSeconds);
+    const deliveredUpTo = report.passes.find(({ pass }) => pass === 'feed')?.deliveredUpTo ?? null;
+    if (deliveredUpTo === null) return 'starting';
+    const readTo = Date.parse(deliveredUpTo);
+    begun ??= { at: now, readTo, written: runsWritten };
+    const share = Math.min(1, Math.max(0, (readTo - begun.readTo) / Math.max(1, now - begun.readTo)));
     const rate = ((runsWritten - begun.written) * 1000) / Math.max(1, now - begun.at);
     return `catching up ${bar(share)} ${Math.floor(share * 100)}%  ${runsWritten} runs, ${Math.round(rate)}/s`;
   };

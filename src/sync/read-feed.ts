@@ -5,6 +5,7 @@ import { storeFeedPage } from './commit/store-feed-page.js';
 import type { PageProgress, PageResult } from './commit/store-page.js';
 import type { LeaderContext } from './context.js';
 import type { DeadEnd } from './page/end-of-feed.js';
+import { createFreshnessClaims, type FreshnessClaims } from './page/freshness-claims.js';
 import { createRecentCursors, type RecentCursors } from './page/recent-cursors.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
@@ -27,6 +28,7 @@ export async function readFeed(
   const { clock, observer, store, pollIntervalMs } = context;
   const state: FeedState = {
     recentCursors: createRecentCursors(),
+    claims: createFreshnessClaims(),
     breaker: createBreaker(),
     refusals: createCursorRefusals(),
     catchUp: createCatchUpReporter(lease, context),
@@ -76,6 +78,7 @@ export async function readFeed(
 /** State that is kept from page to page. */
 interface FeedState {
   recentCursors: RecentCursors;
+  readonly claims: FreshnessClaims;
   readonly breaker: Breaker;
   readonly refusals: CursorRefusals;
   readonly catchUp: CatchUpReporter;
@@ -98,15 +101,17 @@ async function readFrom(
   const pages = prefetchPages(start, options, context, signal);
   // The database has lost commits, or another writer moved the feed: a cursor may return without a circle.
   if (start.cursor !== state.at.cursor) state.recentCursors = createRecentCursors();
+  if (start.cursor !== state.at.cursor || start.since?.getTime() !== state.at.since?.getTime()) state.claims.moved();
   state.at = start;
   const storeAndReport: StorePage = async (page, before) => {
-    const { breaker, recentCursors, deadEnd } = state;
-    const pageContext = { ...context, lease, breaker, recentCursors, deadEnd, before };
+    const { breaker, recentCursors, claims, deadEnd } = state;
+    const pageContext = { ...context, lease, breaker, recentCursors, claims, deadEnd, before };
     const result = await storeFeedPage(page, pageContext, signal);
     if (result.progress === 'fenced') return result;
     state.deadEnd = result.deadEnd;
     // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
     if (result.progress === 'end') state.recentCursors = createRecentCursors();
+    if (result.progress === 'end' || result.deadEnd?.isShort === true) claims.ended(page);
     state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
     onCommitted(page);
     await reportStored(page, result.progress, state, context.observer);

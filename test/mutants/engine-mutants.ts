@@ -5,14 +5,13 @@ const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, 
 const storePage = 'src/sync/commit/store-page.ts';
 const storeFeedPage = 'src/sync/commit/store-feed-page.ts';
 const readFeed = 'src/sync/read-feed.ts';
-const readPage = 'src/sync/page/read-page.ts';
 const checkPage = 'src/sync/page/check-page.ts';
 const fullResult = 'src/sync/results/full-result.ts';
 const quarantineRefused = 'src/sync/commit/quarantine-refused.ts';
 const recover = 'src/sync/recovery/recover-cursor.ts';
 const endOfFeed = 'src/sync/page/end-of-feed.ts';
 const backoff = 'src/sync/retry/backoff.ts';
-const serviceClock = 'src/sync/page/service-clock.ts';
+const freshnessClaims = 'src/sync/page/freshness-claims.ts';
 const runPass = 'src/sync/passes/run-pass.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
@@ -219,7 +218,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Freshness is knowable (promise 10).
   engine(
     'behind the end, freshness is the time of the poll',
-    patch(readPage, 'page.monotonicTimeOf(provenUpTo) - 1', 'page.polledAt'),
+    patch(
+      freshnessClaims,
+      'Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1',
+      'polledAt',
+    ),
   ),
   engine(
     'a correction shows how far the feed was read',
@@ -243,11 +246,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(storePage, 'bringsNew: inserted + updated > 0', 'bringsNew: false'),
   ),
   engine(
-    "the service's clock is taken for our own",
+    'the clock of delivery times is taken for another',
     patch(
-      serviceClock,
-      'return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);',
-      'return Math.min(polledAt, byOwnClock);',
+      freshnessClaims,
+      'page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs)',
+      'page.monotonicTimeOf(provenUpTo))',
     ),
   ),
 

@@ -367,7 +367,7 @@ describe('freshness', () => {
     await follow(1_000);
     const feed = store.feeds.get('default');
     expect(store.rows.size).toBe(10);
-    expect(feed?.completeAsOf).toBe(-3_600_000 + 8 - 1);
+    expect(feed?.completeAsOf).toBeNull(); // before the first end, no clock tells how old the entries are
     expect(feed?.lastDeliveredAt).toEqual(new Date(anHourAgo(8)));
   });
 });

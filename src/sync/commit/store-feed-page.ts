@@ -1,7 +1,7 @@
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-page.js';
 import type { DeadEnd } from '../page/end-of-feed.js';
-import { freshnessClaimOf } from '../page/read-page.js';
+import type { FreshnessClaims } from '../page/freshness-claims.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
 import type { CommitOutcome, FeedStore, LeaseGrant } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
@@ -19,6 +19,7 @@ export interface PageContext
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
   readonly recentCursors: RecentCursors;
+  readonly claims: FreshnessClaims;
   /** The page before, if it is still being stored. */
   readonly before: Promise<PageResult> | null;
 }
@@ -26,6 +27,7 @@ export interface PageContext
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
 export function storeFeedPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
   const { store, leases, leaseTtlMs, observer, stepMs, lease } = context;
+  const claim = context.claims.next(page);
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
     observer.ticked(stepMs);
     return store.tryEntries(...given);
@@ -40,8 +42,7 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
       storedCursor: page.at.cursor,
       commit: async (content, { from, to, atEnd, isRepeat }) => {
         observer.ticked(stepMs);
-        const freshness = freshnessClaimOf(page, atEnd);
-        const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
+        const outcome = await store.commitPage({ lease, from, to, freshness: { atEnd, ...claim }, ...content });
         if (outcome.kind === 'fenced') return outcome;
         leases.extended(lease, outcome.asOf.readAt);
         observer.leading(outcome.asOf.readAt + leaseTtlMs);

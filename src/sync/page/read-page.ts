@@ -3,15 +3,7 @@ import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext, ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
-import type {
-  BodyBounds,
-  FeedRequest,
-  FeedService,
-  FeedStart,
-  FreshnessClaim,
-  Position,
-  RawPage,
-} from '../ports/index.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, Position, RawPage } from '../ports/index.js';
 import { isUsableCursor } from '../recovery/rejected-cursor.js';
 import { type CheckedPage, checkPage } from './check-page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
@@ -66,6 +58,8 @@ export interface FetchedPage extends PolledPage, Pick<ReceivedPage, 'bytes'> {
   readonly polledAt: number;
   /** Returns the monotonic time of a delivery time of the service, never after the poll. */
   monotonicTimeOf(deliveredAt: Date): number;
+  /** Returns whether a delivery time is not in the future by the service's clock. */
+  isPlausible(deliveredAt: Date): boolean;
   /** The delivery time up to which everything was read with this page ({@link provenDelivery}). */
   readonly provenUpTo: Date | null;
 }
@@ -174,13 +168,19 @@ export async function requestPage(
 /** Checks the entries of a page. A separate function, so that its result keeps nothing else of the response in memory. */
 export function checkAnsweredPage({ raw, times, ...polled }: AnsweredPage): FetchedPage {
   const checked = checkPage(raw);
+  const page = {
+    isPlausible: (time: Date) => isPlausible(time, times),
+    isFull: polled.items >= polled.limit,
+    answerMs: times.receivedAt - times.polledAt,
+  };
   return {
     ...polled,
     bytes: raw.body.length,
     checked,
-    provenUpTo: provenDelivery(checked, (time) => isPlausible(time, times)),
+    provenUpTo: provenDelivery(checked, page),
     polledAt: times.polledAt,
     monotonicTimeOf: (deliveredAt) => monotonicTimeOf(deliveredAt, times),
+    isPlausible: page.isPlausible,
   };
 }
 
@@ -197,18 +197,4 @@ function requestAt(at: Position, { filters, markdown, pageSize }: ReadSettings):
 /** Returns whether the next page can be requested at once. After a page without entries the caller decides. */
 export function leadsFurther({ at, next, items }: PolledPage): boolean {
   return items > 0 && next !== null && next !== at.cursor;
-}
-
-/**
- * Returns what a commit of this page may claim: everything up to just before the delivery time that it proves, since the
- * next page may begin with an entry of the same time.
- */
-export function freshnessClaimOf(page: FetchedPage, atEnd: boolean): FreshnessClaim {
-  const { provenUpTo } = page;
-  return {
-    atEnd,
-    polledAt: page.polledAt,
-    lastDeliveredAt: provenUpTo,
-    lastDelivered: provenUpTo === null ? null : page.monotonicTimeOf(provenUpTo) - 1,
-  };
 }

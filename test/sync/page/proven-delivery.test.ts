@@ -22,6 +22,21 @@ it.each<readonly [string, readonly Delivery[], string | null]>([
   const entries = deliveries.map(([deliveredAt, revision = 1], index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
   );
-  const found = provenDelivery(checkPage(rawPage(pageJson(entries))), (time) => time <= NOW);
+  const answer = { isPlausible: (time: Date) => time <= NOW, isFull: true, answerMs: 100 };
+  const found = provenDelivery(checkPage(rawPage(pageJson(entries))), answer);
   expect(found?.toISOString() ?? null).toBe(proven);
+});
+
+it.each<readonly [string, readonly number[], boolean, boolean]>([
+  ['nothing by a full page, since its answer may have set them', [0, 1_000, 1_100], true, false],
+  ['the last one if the page is not full', [0, 1_000, 1_100], false, true],
+  ['the last one if they are further apart', [0, 1_000, 1_101], true, true],
+  ['the only one', [0], true, true],
+])('proves by delivery times within the time of the answer: %s', (_, offsets, isFull, isProof) => {
+  const times = offsets.map((ms) => new Date(NOW.getTime() - 60_000 + ms));
+  const entries = times.map((time, index) =>
+    entryJson({ scanId: `scan-${index}`, deliveredAt: time.toISOString(), revision: 1 }),
+  );
+  const answer = { isPlausible: () => true, isFull, answerMs: 100 };
+  expect(provenDelivery(checkPage(rawPage(pageJson(entries))), answer)).toEqual(isProof ? times.at(-1) : null);
 });

@@ -1,0 +1,69 @@
+import type { FreshnessClaim } from '../ports/index.js';
+import type { FetchedPage } from './read-page.js';
+
+/**
+ * Derives from the pages of a feed, in order, what their commits may claim (promise 10). At the end of the feed, that is the time of
+ * the poll. Before it, only delivery times show how far the feed was read, and the clock that sets them may differ from any other.
+ * So they are only compared with each other: the first entry after an end was delivered after the poll that found this end, and
+ * each later one by as much later as its delivery time is. Before the first end, nothing is claimed.
+ */
+export interface FreshnessClaims {
+  /** Returns what the commit of the next page may claim. */
+  next(page: FetchedPage): Omit<FreshnessClaim, 'atEnd'>;
+  /** Called when nothing followed a page: it was the end of the feed, or as short as the end. */
+  ended(page: Pick<FetchedPage, 'polledAt'>): void;
+  /** Called when the next page is not the one after the last page. */
+  moved(): void;
+}
+
+export function createFreshnessClaims(): FreshnessClaims {
+  /** When the poll that found the last end was sent; null if an entry followed. */
+  let endAt: number | null = null;
+  /** Maximum lead of delivery times over monotonic ones, milliseconds; null while unknown. */
+  let aheadMs: number | null = null;
+  let latest: Date | null = null;
+  return {
+    next: (page) => {
+      const { provenUpTo, polledAt } = page;
+      const first = firstDelivery(page, latest);
+      if (endAt !== null && first !== null) {
+        aheadMs = first.getTime() - endAt;
+        endAt = null;
+      }
+      latest = latestDelivery(page, latest);
+      if (provenUpTo === null || aheadMs === null)
+        return { polledAt, lastDelivered: null, lastDeliveredAt: provenUpTo };
+      aheadMs = Math.max(aheadMs, provenUpTo.getTime() - polledAt);
+      // The next page may begin with an entry of the same time.
+      const lastDelivered = Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1;
+      return { polledAt, lastDelivered, lastDeliveredAt: provenUpTo };
+    },
+    ended: ({ polledAt }) => {
+      endAt = polledAt;
+    },
+    moved: () => {
+      endAt = null;
+    },
+  };
+}
+
+/** Returns the first delivery that a page proves and that is later than every entry before; null if there is none. */
+function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date | null): Date | null {
+  for (const { accepted } of checked.entries) {
+    const { deliveredAt, revision } = accepted.run;
+    if (revision !== 1 || deliveredAt === null || (latest !== null && deliveredAt <= latest)) continue;
+    return provenUpTo !== null && deliveredAt <= provenUpTo ? deliveredAt : null;
+  }
+  return null;
+}
+
+function latestDelivery({ checked, isPlausible }: FetchedPage, before: Date | null): Date | null {
+  let latest = before;
+  for (const { accepted } of checked.entries) {
+    const { deliveredAt } = accepted.run;
+    if (deliveredAt !== null && isPlausible(deliveredAt) && (latest === null || deliveredAt > latest)) {
+      latest = deliveredAt;
+    }
+  }
+  return latest;
+}
