@@ -96,7 +96,17 @@ export class CheckedStore extends ModelStore {
   protected override writePass(commit: PassCommit): CommitOutcome {
     const { lease, batch, id, finished } = commit;
     const pass = this.feeds.get(lease.feed)?.passes.find((row) => row.id === id);
-    const outcome = this.#writeWithoutMoving('pass commits', lease, batch, () => super.writePass(commit));
+    // The feed continues where its history ended, and its freshness is unknown until then.
+    const continues = finished && pass?.kind === 'history' && this.feeds.get(lease.feed)?.cursor === null;
+    const outcome = continues
+      ? this.#writeChecked(
+          'pass commits',
+          lease,
+          batch,
+          () => super.writePass(commit),
+          () => {},
+        )
+      : this.#writeWithoutMoving('pass commits', lease, batch, () => super.writePass(commit));
     if (outcome.kind === 'committed' && finished && pass !== undefined) this.#checkPassRange(lease.feed, pass);
     return outcome;
   }

@@ -126,10 +126,17 @@ export function movePass(feed: ModelFeed, row: ModelPass, commit: PassCommit, ru
   row.stored += runsStored;
   if (!commit.finished) return;
   row.finishedAt = now;
+  if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
   if (row.kind !== 'recent') claimRange(feed, row);
   if (row.completeAsOf !== null) {
     feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
   }
+}
+
+/** The feed was read by time until now, which may have left out runs. */
+function continueAfterHistory(feed: ModelFeed, { cursor }: ModelPass): void {
+  Object.assign(feed, { completeAsOf: null, epoch: feed.epoch + 1 });
+  if (feed.resumeSince === null) feed.cursor = cursor;
 }
 
 function claimRange(feed: ModelFeed, row: ModelPass): void {

@@ -242,11 +242,12 @@ export class ModelStore implements FeedStore {
     const feed = this.#held(commit.lease);
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
     const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
+    const rewoundToTime = commit.from === null && feed.resumeSince !== null;
     feed.cursor = commit.to;
     if (commit.to !== null) feed.resumeSince = null;
     feed.expiresAt = this.now() + this.#settings.leaseTtlMs;
     feed.lastCommitAt = this.now();
-    this.#refresh(feed, commit.freshness);
+    this.#refresh(feed, commit.freshness, rewoundToTime);
     if (commit.to !== commit.from)
       this.#checkpoint(feed, commit.to, commit.freshness.lastDeliveredAt ?? feed.deliveredUpTo);
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
@@ -398,10 +399,14 @@ export class ModelStore implements FeedStore {
   }
 
   /** Updates the freshness. Converts ages to times of the database's clock. */
-  #refresh(feed: ModelFeed, { atEnd, polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim): void {
+  #refresh(
+    feed: ModelFeed,
+    { atEnd, polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim,
+    rewoundToTime: boolean,
+  ): void {
     const timeOf = (instant: number) => this.now() - Math.max(0, this.#settings.monotonic() - instant);
     const complete = atEnd ? polledAt : lastDelivered;
-    if (complete !== null) {
+    if (complete !== null && !rewoundToTime) {
       feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, timeOf(complete));
     }
     if (atEnd) feed.endReachedAt ??= this.now();

@@ -1,6 +1,6 @@
 import { BodyTooLargeError } from '../../src/service/errors/body-errors.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
-import { pageJson } from '../support/entries.js';
+import { type Fields, pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { Coverage } from './coverage.js';
@@ -122,15 +122,16 @@ export class SimulatedService implements FeedService {
     const from = 'cursor' in start ? start.cursor : null;
     const next = this.#nextCursor(from, slice.upTo, filters);
     this.#remember({ from, next, deliveries: slice.listed });
-    const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#time(clock.monotonic()) / 1000) * 1000) : null;
+    const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#serviceTime() / 1000) * 1000) : null;
+    const listed = traits.deliveryClock === 'answer' ? slice.listed.map((entry) => this.#stamped(entry)) : slice.listed;
     const body = Buffer.from(
       pageJson(
-        slice.listed.map(({ json }) => json),
+        listed.map(({ json }) => json),
         next,
       ),
     );
     await this.#transit(body, request, signal);
-    const items = slice.listed.map((delivery) => delivery.item);
+    const items = listed.map((delivery) => delivery.item);
     return { ...rawPage(body, serviceDate), items, nextCursor: next };
   }
 
@@ -201,9 +202,22 @@ export class SimulatedService implements FeedService {
     return Math.floor(key);
   }
 
-  /** Converts a monotonic time to the service's own clock. */
+  /** Returns the time of the service's `Date` header. */
+  #serviceTime(): number {
+    return this.clock.now() + this.traits.clockAheadMs;
+  }
+
+  /** Converts a monotonic time to the clock that sets delivery times. */
   #time(monotonic: number): number {
-    return this.clock.now() - this.clock.monotonic() + monotonic + this.traits.clockAheadMs;
+    const { deliveryClock } = this.traits;
+    const aheadMs = deliveryClock === 'answer' ? 0 : deliveryClock;
+    return this.#serviceTime() - this.clock.monotonic() + monotonic + aheadMs;
+  }
+
+  /** Returns a delivery as an answer lists it that sets the delivery times. */
+  #stamped({ item }: Delivery): Pick<Delivery, 'json' | 'item'> {
+    const fields = { ...(item as Fields), deliveredAt: new Date(this.#time(this.clock.monotonic())).toISOString() };
+    return { json: JSON.stringify(fields), item: fields };
   }
 
   #nextCursor(from: string | null, position: number, filters: string): string | null {
@@ -219,9 +233,10 @@ export class SimulatedService implements FeedService {
 
   /**
    * Returns whether a page may be shorter than its limit before the end. A page without a cursor that `since` has shortened
-   * counts as the end once it repeats (guarantee 10).
+   * counts as the end once it repeats, and one of a service whose clocks differ dates the next entries (guarantee 10).
    */
   #isCut(start: FeedStart): boolean {
+    if (this.state.cursors === 'empty' && this.traits.deliveryClock !== 0) return false;
     if (this.state.cursors === 'empty') return !('since' in start) || this.traits.sinceReading === 'position';
     return this.state.cursors === 'ordinary';
   }

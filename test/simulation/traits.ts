@@ -36,6 +36,8 @@ export interface ServiceTraits {
   /** Lead of the service's clock over the others, milliseconds; visible in its `Date` header. */
   readonly clockAheadMs: number;
   readonly sendsDate: boolean;
+  /** Lead of the clock that sets delivery times over the service's clock, milliseconds; or each answer sets them. */
+  readonly deliveryClock: number | 'answer';
   /** Whether single-run answers omit optional fields. */
   readonly sparseAnswers: boolean;
 }
@@ -106,26 +108,37 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   const clockAheadMs = choices.pick([0, 0, 0, 1_500, 90_000, -3_600_000]);
   const filters = choices.pick(FILTERS);
   const movingCursors = choices.chance(0.5);
+  const boundCursors = choices.chance(0.25);
   const noCursorAtEnd = choices.chance(0.25);
-  const sinceReading = choices.pick(['position', 'filter'] as const);
+  const memoryBudget = choices.pick([64 * 1024 * 1024, 2_500, 800]);
+  const pageSize = choices.pick([1, 3, 10]);
+  // Pages that are shortened before the end, or have one entry, would then claim too much (guarantee 10).
+  const mayStamp = pageSize > 1 && memoryBudget > 10_000 && !reconciling;
+  const deliveryClock = choices.pick([0, 0, 0, 20_000, -20_000, 7_200_000, mayStamp ? ('answer' as const) : 0]);
+  const isStamped = deliveryClock === 'answer';
+  // The engine does not recognize the end: cursors bound to filters move or are missing, or memory fits only one entry of a page
+  // without a cursor, which is then always full (guarantee 10).
+  const endIsHidden =
+    (boundCursors && filters !== EVERYTHING && (movingCursors || noCursorAtEnd)) ||
+    (noCursorAtEnd && memoryBudget < 10_000);
   return {
     service: {
       movingCursors,
-      // The engine cannot detect it if cursors also move, or are missing at the end and filters hide entries (guarantee 10).
-      boundCursors: choices.chance(0.25) && !movingCursors && (!noCursorAtEnd || filters === EVERYTHING),
+      boundCursors,
       noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       sinceMeaning: choices.pick(['delivered', 'earlier']),
-      // With both, a `live` feed would claim to have the entries that `since` omitted (guarantee 10).
-      sinceReading: live && noCursorAtEnd ? 'position' : sinceReading,
+      sinceReading: choices.pick(['position', 'filter']),
       truncatedShare: choices.pick([0, 0.1, 0.5]),
-      badShare: choices.pick([0, 0.1]),
-      lateShare: choices.pick([0, 0.1]),
+      badShare: isStamped ? 0 : choices.pick([0, 0.1]),
+      // The time between delivery and listing of a late run would count as a difference of clocks (guarantee 10).
+      lateShare: deliveryClock === 0 ? choices.pick([0, 0.1]) : 0,
       testShare: choices.pick([0, 0.2, 0.8]),
       conflictShare: choices.pick([0, 0.05]),
-      scanFactor: choices.pick([1, 2, 100]),
+      scanFactor: isStamped ? 100 : choices.pick([1, 2, 100]),
       clockAheadMs,
       sendsDate: clockAheadMs !== 0 || choices.chance(0.5),
+      deliveryClock,
       sparseAnswers: choices.chance(0.5),
     },
     faults: {
@@ -142,23 +155,22 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     feeds: choices.pick([['default'], ['default'], ['one', 'two'], ['one', 'two', 'three']]),
     filters,
     markdown: choices.chance(0.3),
-    pageSize: choices.pick([1, 3, 10]),
+    pageSize,
     maxHeldPages: choices.between(1, 6),
     maxPageCommits: choices.pick([1, 2]),
-    // If memory fits one entry, a page without a cursor at the end is always full, which does not prove the end.
-    memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
+    memoryBudget,
     reconcile: {
       intervalMs: reconciling ? 30_000 : null,
       windowMs: 600_000,
       fullIntervalMs: reconciling ? 90_000 : null,
     },
     pastMs,
-    starts: startsOf(choices, live, begin + pastMs + clockAheadMs),
-    faultsNeverStop: choices.chance(0.3),
+    starts: startsOf(choices, live, begin + pastMs + clockAheadMs + (isStamped ? 0 : deliveryClock)),
+    faultsNeverStop: endIsHidden || choices.chance(0.3),
   };
 }
 
-/** @param now time of the service's clock */
+/** @param now time of the clock that sets delivery times */
 function startsOf(choices: Choices, live: boolean, now: number): Traits['starts'] {
   if (live) return ['live'];
   return choices.chance(0.2) ? [new Date(now - choices.between(0, 600_000)), 'beginning', 'now'] : ['beginning'];

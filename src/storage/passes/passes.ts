@@ -122,6 +122,13 @@ export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unkn
 /** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
 const BACKFILL_OVERLAP = sql.lit('1 hour');
 
+/**
+ * For rows `pass` and `feed`: the history ends while the feed is still read by `since`, which may leave out runs of any delivery
+ * time. So the feed continues where the history ended, its freshness is unknown until then, and a page that was requested before
+ * is fenced.
+ */
+const READ_BY_TIME = sql`(pass.kind = 'history' AND feed.cursor IS NULL)`;
+
 /** Part of a commit, after `stored` and `filled`: the new position of the pass and, at its end, the freshness of the feed. */
 export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, to, finished, deliveredUpTo, entries, pace } = commit;
@@ -130,6 +137,9 @@ claimed AS (
   UPDATE ${tables.feeds} AS feed SET
     reconciled_as_of = GREATEST(feed.reconciled_as_of, pass.complete_as_of),
     start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
+    data_complete_as_of = CASE WHEN NOT ${READ_BY_TIME} THEN feed.data_complete_as_of END,
+    cursor = CASE WHEN ${READ_BY_TIME} AND feed.resume_since IS NULL THEN pass.cursor ELSE feed.cursor END,
+    lease_epoch = feed.lease_epoch + CASE WHEN ${READ_BY_TIME} THEN 1 ELSE 0 END,
     complete_from = CASE
       WHEN pass.kind = 'recent' OR pass.begun_at <= feed.filters_widened_at THEN feed.complete_from
       WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}

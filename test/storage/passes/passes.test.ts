@@ -76,6 +76,30 @@ describe('the history of a live feed', () => {
     expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
   });
 
+  it.each([
+    ['a cursor', 'on'],
+    ['no cursor', null],
+  ])('leaves the freshness unknown when the feed had no cursor, and ends with %s', async (_, cursor) => {
+    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    const polledAt = performance.now();
+    const freshness = { atEnd: true, polledAt, lastDelivered: null, lastDeliveredAt: null };
+    expect(await feed.commit([], { from: null, to: null, freshness })).toMatchObject({ kind: 'committed' });
+    const page = passCommit(feed.lease, await next('history'), { finished: true, to: cursor });
+    expect(await bench.store.commitPass(page)).toMatchObject({ kind: 'committed' });
+    expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null, cursor });
+    expect(await status()).toMatchObject({ dataCompleteAsOf: null, lagMs: null });
+    // A page that was requested with `since` may have left out runs that the history did not read.
+    expect(await feed.commit([], { from: null, to: null, freshness })).toEqual({ kind: 'fenced' });
+  });
+
+  it('does not continue a feed after the history that was rewound to a time', async () => {
+    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    await feed.commit([], { from: null, to: null });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET resume_since = ${START} WHERE name = ${current.name}`);
+    await finishPass(bench, feed.lease, await next('history'));
+    expect(await feedRow()).toMatchObject({ complete_from: '-infinity', cursor: null });
+  });
+
   it('does not make it complete when the filters have widened since it began', async () => {
     const { pass } = await unfinished('history');
     const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
