@@ -23,6 +23,7 @@ CREATE TABLE :"schema".feeds (
     stuck_since         timestamptz,
     lease_holder        text COLLATE "C",
     lease_epoch         bigint NOT NULL DEFAULT 0,
+    lease_renewed_at    timestamptz,
     lease_expires_at    timestamptz,
     entries_per_second  double precision,
     seconds_left        double precision,
@@ -50,6 +51,7 @@ COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was comm
 COMMENT ON COLUMN :"schema".feeds.stuck_since IS 'Time since when the cursor from the service is missing, does not move or goes in circles; null: it moves on';
 COMMENT ON COLUMN :"schema".feeds.lease_holder IS 'Process that holds the lease; null: none';
 COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised when the lease changes hands and when the feed is rewound; a commit with another epoch writes nothing';
+COMMENT ON COLUMN :"schema".feeds.lease_renewed_at IS 'When the lease was taken, renewed or used for a commit; a time in the future shows that the clock of this database was set back';
 COMMENT ON COLUMN :"schema".feeds.lease_expires_at IS 'When the lease expires unless it is renewed, clock of this database';
 COMMENT ON COLUMN :"schema".feeds.entries_per_second IS 'Entries read per second while catching up';
 COMMENT ON COLUMN :"schema".feeds.seconds_left IS 'Estimated seconds until the end of the feed is reached; null: unknown';

@@ -27,7 +27,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a held lease is taken away',
-    patch('src/storage/feeds/lease.ts', 'OR feed.lease_expires_at < clock_timestamp())', 'OR true)'),
+    patch('src/storage/feeds/lease.ts', 'OR ${IS_LED} IS NOT TRUE)', 'OR true)'),
   ),
   statements(
     'the same revision is written again',

@@ -12,8 +12,26 @@ export interface FenceRow {
 export const FENCE_COLUMNS = sql`feed.name, feed.data_complete_as_of, feed.delivered_up_to,
     extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
-/** For a row of `feeds`: the process that holds its lease now; null: none. */
-export const LEADER = sql<string | null>`CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END`;
+/**
+ * For a row `feed`: its lease is held now. One that was renewed in the future is not: the clock was set back, and nobody else could
+ * take the lease until it has caught up.
+ */
+export const IS_LED = sql`(clock_timestamp() BETWEEN feed.lease_renewed_at AND feed.lease_expires_at)`;
+
+/** For a row `feed`: the process that holds its lease now; null: none. */
+export const LEADER = sql<string | null>`CASE WHEN ${IS_LED} THEN lease_holder END`;
+
+/**
+ * Assignments to a row `feed` that renew its lease. The data was complete as of a time by the clock of then: if the row has a later time
+ * than the present, the clock was set back, and how fresh the data is remains unknown until the end of the feed.
+ */
+export function renewLease(ttlMs: number, claimed = sql`NULL::timestamptz`): RawBuilder<unknown> {
+  return sql`lease_renewed_at = clock_timestamp(),
+    lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond',
+    data_complete_as_of = GREATEST(${claimed}, CASE
+      WHEN GREATEST(feed.lease_renewed_at, feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
+      THEN feed.data_complete_as_of END)`;
+}
 
 /**
  * Condition on a row of `feeds`: the lease is still the granted one. The holder is compared too, because a database that loses
@@ -58,18 +76,20 @@ fence AS MATERIALIZED (
   UPDATE ${tables.feeds} AS feed SET
     cursor = sent.to_cursor,
     resume_since = CASE WHEN sent.to_cursor IS NULL THEN feed.resume_since END,
-    data_complete_as_of = GREATEST(feed.data_complete_as_of, sent.complete_as_of),
     end_reached_at = CASE WHEN sent.at_end THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
     last_delivered_at = GREATEST(feed.last_delivered_at, sent.last_delivered_at),
     delivered_up_to = GREATEST(feed.delivered_up_to, sent.last_delivered_at),
     last_poll_at = sent.polled_at,
     last_commit_at = clock_timestamp(),
-    lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
+    ${renewLease(settings.leaseTtlMs, sql`CASE WHEN NOT ${REWOUND_TO_TIME} THEN sent.complete_as_of END`)}
   FROM sent JOIN locked ON locked.name = sent.feed AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor
   WHERE feed.name = locked.name
   RETURNING ${FENCE_COLUMNS}
 )`;
 }
+
+/** For rows `sent` and `feed`: the page was requested by the time of a rewind, and may leave out runs of any delivery time. */
+const REWOUND_TO_TIME = sql`(sent.from_cursor IS NULL AND feed.resume_since IS NOT NULL)`;
 
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {

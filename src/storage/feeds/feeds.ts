@@ -15,7 +15,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
     /** Returns a feed; undefined if no feed of this name was ever started. Times are null until they are known. */
     find: (name: string) =>
       db
-        .selectFrom('feeds')
+        .selectFrom('feeds as feed')
         .where('name', '=', name)
         .select([
           'name',

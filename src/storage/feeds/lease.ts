@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
 import type { FeedFilters, FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
-import { isHeld } from '../commit/fence.js';
+import { IS_LED, isHeld, renewLease } from '../commit/fence.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
@@ -71,9 +71,10 @@ export function createLeases(
         taken AS (
           -- At the very first start: creates the feed.
           INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
-            lease_holder, lease_epoch, lease_expires_at)
+            lease_holder, lease_epoch, lease_renewed_at, lease_expires_at)
           SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-            COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+            COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp(),
+            clock_timestamp() + ${ttlMs} * interval '1 millisecond'
           FROM state, (SELECT ${startOf(feed)} AS since) AS start WHERE NOT is_locked
           -- Later: takes the lease, and applies the settings.
           ON CONFLICT (name) DO UPDATE SET
@@ -88,12 +89,12 @@ export function createLeases(
             keep_history = excluded.keep_history,
             lease_holder = excluded.lease_holder,
             lease_epoch = feed.lease_epoch + 1,
-            lease_expires_at = excluded.lease_expires_at,
+            ${renewLease(ttlMs)},
             rate_measured_at = NULL
           WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL)
             -- Free, ours, held by a dead process, or expired.
             AND (feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
-              OR feed.lease_expires_at < clock_timestamp())
+              OR ${IS_LED} IS NOT TRUE)
           RETURNING *
         )
         ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
@@ -112,7 +113,11 @@ export function createLeases(
     tryAcquireLease: (feed, holder, ttlMs, replaced) => acquire(feed, holder, ttlMs, replaced, false),
 
     async releaseLease(lease) {
-      await db.updateTable('feeds').set({ lease_holder: null, lease_expires_at: null }).where(isHeld(lease)).execute();
+      await db
+        .updateTable('feeds')
+        .set({ lease_holder: null, lease_renewed_at: null, lease_expires_at: null })
+        .where(isHeld(lease))
+        .execute();
     },
   };
 }

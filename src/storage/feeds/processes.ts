@@ -11,9 +11,10 @@ export function createProcesses({ db, tables }: StoreConnection): Pick<FeedStore
     async checkIn(holder, feeds, ttlMs) {
       const { rows } = await sql<{ holder: string }>`
         WITH own AS (
-          INSERT INTO ${tables.processes} (holder, feeds, expires_at)
-          VALUES (${holder}, ${feeds}, clock_timestamp() + ${ttlMs} * interval '1 millisecond')
-          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds, expires_at = excluded.expires_at
+          INSERT INTO ${tables.processes} (holder, feeds, checked_in_at, expires_at)
+          VALUES (${holder}, ${feeds}, clock_timestamp(), clock_timestamp() + ${ttlMs} * interval '1 millisecond')
+          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds,
+            checked_in_at = excluded.checked_in_at, expires_at = excluded.expires_at
         ),
         gone AS (
           -- Skips rows that another process deletes, so that no two wait for each other.
@@ -24,7 +25,9 @@ export function createProcesses({ db, tables }: StoreConnection): Pick<FeedStore
         )
         SELECT ${holder} AS holder
         UNION ALL
-        SELECT holder FROM ${tables.processes} WHERE holder <> ${holder} AND expires_at > clock_timestamp()
+        SELECT holder FROM ${tables.processes} WHERE holder <> ${holder}
+          -- One that checked in in the future did so before the clock was set back, and may have been killed since.
+          AND clock_timestamp() BETWEEN checked_in_at AND expires_at
         ORDER BY holder`.execute(db);
       return rows.map((row) => row.holder);
     },

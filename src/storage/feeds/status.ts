@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_COUNTED } from '../../core/counts.js';
 import type { FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../../sync/ports/index.js';
-import { isHeld, LEADER, leasesIn } from '../commit/fence.js';
+import { isHeld, LEADER, leasesIn, renewLease } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
@@ -90,12 +90,10 @@ function statusOf({ name: _, database_ms: __, ...figures }: StatusRow, readAt: n
 /** Always true, but forces the counts to be computed before the rows of `feeds` are locked, since commits wait for these locks. */
 const IS_COUNTED = sql`(SELECT count(*) FROM counted) + (SELECT count(*) FROM unfinished) >= 0`;
 
-const expiry = (ttlMs: number) => sql`clock_timestamp() + ${ttlMs} * interval '1 millisecond'`;
-
 /** Waits for a commit of the feed. */
 function extendOne(tables: Tables, lease: LeaseGrant, ttlMs: number): RawBuilder<unknown> {
   return sql`held AS (
-        UPDATE ${tables.feeds} SET lease_expires_at = ${expiry(ttlMs)} WHERE ${isHeld(lease)} AND ${IS_COUNTED}
+        UPDATE ${tables.feeds} AS feed SET ${renewLease(ttlMs)} WHERE ${isHeld(lease)} AND ${IS_COUNTED}
         RETURNING *
       )`;
 }
@@ -113,7 +111,7 @@ function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number
         FOR NO KEY UPDATE OF feed SKIP LOCKED
       ),
       extended AS (
-        UPDATE ${tables.feeds} AS feed SET lease_expires_at = ${expiry(ttlMs)} FROM locked WHERE feed.name = locked.name
+        UPDATE ${tables.feeds} AS feed SET ${renewLease(ttlMs)} FROM locked WHERE feed.name = locked.name
         RETURNING feed.*
       ),
       held AS (

@@ -38,6 +38,7 @@ interface FeedsTable {
   stuck_since: Timestamp | null;
   lease_holder: string | null;
   lease_epoch: DefaultBigInteger;
+  lease_renewed_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
   entries_per_second: number | null;
   seconds_left: number | null;
@@ -120,6 +121,7 @@ interface PassesTable {
 interface ProcessesTable {
   holder: string;
   feeds: number;
+  checked_in_at: Timestamp;
   expires_at: Timestamp;
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createStore } from '../../../src/storage/store.js';
 import { batchOf } from '../../../src/sync/page/check-page.js';
 import type { FeedStore, FreshnessClaim } from '../../../src/sync/ports/index.js';
@@ -79,4 +79,71 @@ test('claims no future time when the clock of the database was set back', async 
   });
   const { complete } = await times('set back');
   expect(complete.getTime()).toBeLessThanOrEqual((await databaseTime()) - 60_000);
+});
+
+describe("the database's clock is set back", () => {
+  const SET_BACK = sql`interval '60 s'`;
+  /** Sets the clock of the database back for a feed: all its times are now that much later. */
+  const setBack = (name: string) =>
+    bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of + ${SET_BACK},
+      last_commit_at = last_commit_at + ${SET_BACK}, lease_renewed_at = lease_renewed_at + ${SET_BACK},
+      lease_expires_at = lease_expires_at + ${SET_BACK} WHERE name = ${name}`);
+  const follow = async (name: string) => {
+    const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
+    const lease = await take(store, name);
+    const commit = (freshness: FreshnessClaim) =>
+      store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
+    await commit(known(performance.now(), true));
+    await setBack(name);
+    return { store, lease, commit };
+  };
+  const completeAsOf = async (name: string) => (await bench.store.readStatus(name)).dataCompleteAsOf;
+
+  test('claims no future time at the end of the feed', async () => {
+    const { commit } = await follow('back at the end');
+    await commit(known(performance.now(), true));
+    expect((await completeAsOf('back at the end'))?.getTime()).toBeLessThanOrEqual(await databaseTime());
+  });
+
+  test('claims nothing before the end of the feed', async () => {
+    const { commit } = await follow('back before the end');
+    await commit({ ...known(performance.now(), false), lastDelivered: null });
+    expect(await completeAsOf('back before the end')).toBeNull();
+  });
+
+  test('claims nothing more when the lease is renewed during an outage of the service', async () => {
+    const { store, lease } = await follow('back during an outage');
+    expect(await store.renewLease(lease, 30_000)).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
+  });
+
+  test('claims nothing more when the leases of several feeds are renewed', async () => {
+    const { store, lease } = await follow('back with many');
+    const renewed = await store.renewLeases([lease, await take(store, 'another')], 30_000);
+    expect(renewed.get('back with many')).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
+  });
+
+  test('lets another process take the feed at once', async () => {
+    await follow('taken over');
+    expect((await bench.store.readStatus('taken over')).leaseHolder).toBeNull();
+    const taken = await bench.store.acquireLease(testFeed({ name: 'taken over' }), 'another', 30_000);
+    expect(taken).toMatchObject({ holder: 'another' });
+    expect(await completeAsOf('taken over')).toBeNull();
+  });
+
+  test('counts no process as alive that was killed before', async () => {
+    await bench.store.checkIn('killed', 1, 30_000);
+    await bench.rows(sql`UPDATE ${tables.processes} SET checked_in_at = checked_in_at + ${SET_BACK},
+      expires_at = expires_at + ${SET_BACK}`);
+    expect(await bench.store.checkIn('alive', 1, 30_000)).toEqual(['alive']);
+  });
+
+  test('keeps what is claimed while the clock runs on', async () => {
+    const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
+    const lease = await take(store, 'runs on');
+    await store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness: known(performance.now(), true) });
+    const claimed = await completeAsOf('runs on');
+    expect(await store.renewLease(lease, 30_000)).toMatchObject({ status: { dataCompleteAsOf: claimed } });
+    await take(store, 'runs on');
+    expect(await completeAsOf('runs on')).toEqual(claimed);
+  });
 });
