@@ -13,7 +13,7 @@ export const FENCE_COLUMNS = sql`feed.name, feed.data_complete_as_of, feed.deliv
     extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /**
- * For a row `feed`: its lease is held now. One that was renewed in the future is not: the clock was set back, and nobody else could
+ * For a row `feed`: its lease is held now. A lease that was renewed in the future is not: the clock was set back, and nobody else could
  * take the lease until it has caught up.
  */
 export const IS_LED = sql`(clock_timestamp() BETWEEN feed.lease_renewed_at AND feed.lease_expires_at)`;

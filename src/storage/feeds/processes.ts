@@ -26,7 +26,7 @@ export function createProcesses({ db, tables }: StoreConnection): Pick<FeedStore
         SELECT ${holder} AS holder
         UNION ALL
         SELECT holder FROM ${tables.processes} WHERE holder <> ${holder}
-          -- One that checked in in the future did so before the clock was set back, and may have been killed since.
+          -- A process that checked in in the future did so before the clock was set back, and may have been killed since.
           AND clock_timestamp() BETWEEN checked_in_at AND expires_at
         ORDER BY holder`.execute(db);
       return rows.map((row) => row.holder);
