@@ -90,8 +90,8 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'freshness goes back',
     patch(
       'src/storage/commit/fence.ts',
-      'data_complete_as_of = GREATEST(feed.data_complete_as_of, sent.complete_as_of)',
-      'data_complete_as_of = sent.complete_as_of',
+      'data_complete_as_of = GREATEST(${claimed}, CASE',
+      'data_complete_as_of = COALESCE(${claimed}, CASE',
     ),
   ),
   statements(

@@ -42,7 +42,8 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
       storedCursor: page.at.cursor,
       commit: async (content, { from, to, atEnd, isRepeat }) => {
         observer.ticked(stepMs);
-        const outcome = await store.commitPage({ lease, from, to, freshness: { atEnd, ...claim }, ...content });
+        const freshness = { atEnd, ...claim };
+        const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
         if (outcome.kind === 'fenced') return outcome;
         leases.extended(lease, outcome.asOf.readAt);
         observer.leading(outcome.asOf.readAt + leaseTtlMs);
