@@ -48,10 +48,30 @@ test('logs each way of failing once when they alternate within an outage', () =>
   failures.failed('feed', failure('http_401', 'hold'), 9);
   expect(shown()).toEqual([
     'warn failed, retrying: feed timeout 1',
-    'warn failed, retrying: feed http_503 2',
-    'error holding: action required: feed http_401 5',
+    'warn failed, retrying: feed http_503 1',
+    'error holding: action required: feed http_401 1',
   ]);
-  expect(failures.current()).toMatchObject([{ kind: 'http_401', failures: 5 }]);
+  expect(failures.current()).toMatchObject([{ kind: 'http_401', failures: 1 }]);
+});
+
+test('counts and times the failure that is going on, from its own beginning', () => {
+  const { failures, clock } = observed();
+  const current = () =>
+    failures.current().map(({ kind, failures: count, since }) => [kind, count, since.slice(14, 19)]);
+  for (let time = 1; time <= 8; time += 1) failures.failed('feed', failure('http_401', 'hold'), 9);
+  clock.advance(30_000);
+  failures.failed('feed', failure('25006', 'retry', 'DatabaseError'), 9);
+  expect(current()).toEqual([['25006', 1, '00:30']]);
+  failures.recovered('feed');
+  expect(current()).toEqual([]);
+  clock.advance(10_000);
+  failures.failed('feed', failure('25006', 'retry', 'DatabaseError'), 9);
+  expect(current()).toEqual([['25006', 1, '00:40']]);
+  clock.advance(10_000);
+  failures.failed('feed', failure('timeout'), 9);
+  clock.advance(10_000);
+  failures.failed('feed', failure('25006', 'retry', 'DatabaseError'), 9);
+  expect(current()).toEqual([['25006', 2, '00:40']]);
 });
 
 test('logs the first of several stages that fail in the same way, and another when that one has recovered', () => {
@@ -107,9 +127,12 @@ test('reports each change of an outage when it is in the log, and none of one th
   failures.failed('feed', failure('timeout'), 100);
   failures.reset('feed');
   const first = { stage: 'feed', number: 1, message: 'no answer', since: '2026-01-01T00:00:00.000Z', begunAt: 0 };
+  const timeout = { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700 };
+  const times = { since: '2026-01-01T00:00:01.000Z', begunAt: 1_000, failedAt: 1_000, nextTryAt: 1_900 };
+  const refused = { ...first, number: 2, kind: 'http_503', failures: 1, ...times };
   const second = {
     ...first,
-    number: 3,
+    number: 4,
     since: '2026-01-01T00:01:02.000Z',
     kind: 'timeout',
     failures: 1,
@@ -118,9 +141,10 @@ test('reports each change of an outage when it is in the log, and none of one th
     nextTryAt: 62_100,
   };
   expect(changes).toEqual([
-    { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700, endedAt: null },
-    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: null },
-    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: 2_000 },
+    { ...timeout, endedAt: null },
+    { ...timeout, endedAt: 1_000 },
+    { ...refused, endedAt: null },
+    { ...refused, endedAt: 2_000 },
     { ...second, endedAt: null },
     { ...second, endedAt: 62_000 },
   ]);
@@ -143,8 +167,8 @@ test('logs an unstable stage as one outage', () => {
   const begin = [
     'warn failed, retrying: feed http_503 1',
     'info recovered: feed http_503 1',
-    'warn failed, retrying: feed timeout 3',
-    'info recovered: feed timeout 3',
+    'warn failed, retrying: feed timeout 1',
+    'info recovered: feed timeout 1',
   ];
   expect(shown()).toEqual(begin);
   expect(failures.current()).toEqual([]);
@@ -156,10 +180,9 @@ test('logs an unstable stage as one outage', () => {
 test('logs an unstable stage again when a reminder is due, with its count', () => {
   const bench = observed();
   flap(bench, 151, ['http_503']);
-  expect(bench.shown().slice(2)).toEqual([
-    'warn still failing: feed http_503 151',
-    'info recovered: feed http_503 151',
-  ]);
+  expect(bench.shown().slice(2)).toEqual(['warn still failing: feed http_503 1', 'info recovered: feed http_503 1']);
+  const all = { failuresInAll: 151, failuresSince: '2026-01-01T00:00:00.000Z' };
+  expect(bench.log.lines.find(({ message }) => message === 'still failing')?.fields).toMatchObject(all);
 });
 
 test('logs an outage again when it has lasted a minute after a short recovery', () => {
@@ -171,7 +194,7 @@ test('logs an outage again when it has lasted a minute after a short recovery', 
     clock.advance(1_000);
   }
   failures.recovered('feed');
-  expect(shown().slice(2)).toEqual(['warn still failing: feed timeout 63', 'info recovered: feed timeout 103']);
+  expect(shown().slice(2)).toEqual(['warn still failing: feed timeout 61', 'info recovered: feed timeout 101']);
 });
 
 test('reports an unstable stage under one number', () => {

@@ -26,7 +26,7 @@ interface FailureLogOptions {
   readonly nextOutage?: (() => number) | undefined;
 }
 
-/** The failures of one stage up to its recovery. Times are monotonic milliseconds. */
+/** The failures of one kind in a row, without a recovery of their stage in between. Times are monotonic milliseconds. */
 export interface Outage {
   readonly stage: string;
   /** Sequence number of the outage in this process. */
@@ -43,9 +43,16 @@ export interface Outage {
   readonly endedAt: number | null;
 }
 
-/** An outage and the state of its log lines. */
+/** The outages of a stage until it has worked for a minute, and the state of their log lines. */
 interface Entry {
-  outage: Outage;
+  /** Wall clock of the first failure, ISO 8601. */
+  readonly since: string;
+  /** Number of all failures. */
+  failures: number;
+  /** The outages by kind, since kinds may alternate; without failures since the last recovery. */
+  readonly outages: Map<string, Outage>;
+  /** The outage that continues, or the last one. */
+  latest: Outage;
   /** Time of its start, or of the first failure after a recovery. */
   resumedAt: number;
   /** Whether a line has been written since `resumedAt`. */
@@ -70,32 +77,35 @@ export function createFailureLog<Stage extends string>({
 }: FailureLogOptions) {
   const entries = new Map<Stage, Entry>();
 
-  const begin = (stage: Stage, now: number): Entry => {
+  const begin = (stage: Stage, kind: string, now: number, number = nextOutage()): Outage => {
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
-    const outage = { stage, number: nextOutage(), kind: '', message: '', failures: 0, ...times };
-    const log = { errorKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
-    const entry = { outage, resumedAt: now, isLogged: false, ...log };
-    entries.set(stage, entry);
-    return entry;
+    return { stage, number, kind, message: '', failures: 0, ...times };
   };
-  const beginOrContinue = (stage: Stage, now: number): Entry => {
+  const entryOf = (stage: Stage, kind: string, now: number): Entry => {
     const entry = entries.get(stage);
-    const endedAt = entry?.outage.endedAt ?? null;
-    if (entry === undefined || (endedAt !== null && now - endedAt >= STABLE_MS)) return begin(stage, now);
-    return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
+    const endedAt = entry?.latest.endedAt ?? null;
+    if (entry !== undefined && (endedAt === null || now - endedAt < STABLE_MS)) {
+      return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
+    }
+    const latest = begin(stage, kind, now);
+    const log = { errorKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
+    const outages = new Map([[kind, latest]]);
+    const begun = { since: latest.since, failures: 0, outages, latest, resumedAt: now, isLogged: false, ...log };
+    entries.set(stage, begun);
+    return begun;
   };
-  const open = () => [...entries.values()].filter(({ outage }) => outage.endedAt === null);
+  const open = () => [...entries.values()].filter(({ latest }) => latest.endedAt === null);
   /** If the database is unavailable, every stage fails in the same way, and only the first one logs it. */
   const isLoggedByAnother = (entry: Entry) =>
     open().some(
       (other) => other !== entry && other.errorKey === entry.errorKey && other.loggedKeys.has(entry.errorKey),
     );
-  const notify = ({ outage, loggedKeys }: Entry) => {
-    if (loggedKeys.size > 0) onOutage(outage);
+  const notify = ({ latest, loggedKeys }: Entry) => {
+    if (loggedKeys.size > 0) onOutage(latest);
   };
   const end = (entry: Entry) => {
-    entry.outage = { ...entry.outage, endedAt: clock.monotonic() };
+    entry.latest = { ...entry.latest, endedAt: clock.monotonic() };
     notify(entry);
   };
 
@@ -105,10 +115,14 @@ export function createFailureLog<Stage extends string>({
       const now = clock.monotonic();
       const { kind, action } = classifyError(error);
       const { type, message } = describeError(error);
-      const entry = beginOrContinue(stage, now);
-      const failures = entry.outage.failures + 1;
-      const times = { failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
-      entry.outage = { ...entry.outage, kind, message, failures, ...times };
+      const entry = entryOf(stage, kind, now);
+      if (entry.latest.endedAt === null && entry.latest.kind !== kind) end(entry);
+      const earlier = entry.outages.get(kind);
+      const outage = earlier !== undefined && earlier.failures > 0 ? earlier : begin(stage, kind, now, earlier?.number);
+      const failures = outage.failures + 1;
+      entry.failures += 1;
+      entry.latest = { ...outage, message, failures, failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
+      entry.outages.set(kind, entry.latest);
       entry.errorKey = `${type} ${kind}`;
       const remedy = kind === 'internal' ? { remedy: BUG } : {};
       const fields = { stage, kind, failures, pauseMs: Math.round(pauseMs), ...remedy, error };
@@ -117,8 +131,9 @@ export function createFailureLog<Stage extends string>({
         logger[level](action === 'hold' ? HOLDING : FAILED, fields);
         noteLine(entry, now, FIRST_REMINDER_MS);
       } else if (isReminderDue(entry, now)) {
-        const { since, begunAt } = entry.outage;
-        logger[level]('still failing', { ...fields, since, seconds: seconds(now - begunAt) });
+        const { since, begunAt } = outage;
+        const all = entry.failures > failures ? { failuresSince: entry.since, failuresInAll: entry.failures } : {};
+        logger[level]('still failing', { ...fields, since, seconds: seconds(now - begunAt), ...all });
         noteLine(entry, now, Math.min(LAST_REMINDER_MS, 2 * entry.remindAfterMs));
       } else {
         logger.debug('failed again', fields);
@@ -128,9 +143,11 @@ export function createFailureLog<Stage extends string>({
     /** Ends the outage of a stage, if there is one. */
     recovered(stage: Stage): void {
       const entry = entries.get(stage);
-      if (entry === undefined || entry.outage.endedAt !== null) return;
+      if (entry === undefined || entry.latest.endedAt !== null) return;
       end(entry);
-      const { kind, failures, begunAt } = entry.outage;
+      // An unstable stage keeps the numbers of its outages, so that they do not displace others in the database.
+      for (const [kind, outage] of entry.outages) entry.outages.set(kind, { ...outage, failures: 0 });
+      const { kind, failures, begunAt } = entry.latest;
       const fields = { stage, kind, failures, seconds: seconds(clock.monotonic() - begunAt) };
       logger[entry.isLogged ? 'info' : 'debug']('recovered', fields);
     },
@@ -138,10 +155,10 @@ export function createFailureLog<Stage extends string>({
     reset(stage: Stage): void {
       const entry = entries.get(stage);
       entries.delete(stage);
-      if (entry?.outage.endedAt === null) end(entry);
+      if (entry?.latest.endedAt === null) end(entry);
     },
     current: (): readonly CurrentError[] =>
-      open().map(({ outage: { stage, kind, message, since, failures } }) => ({
+      open().map(({ latest: { stage, kind, message, since, failures } }) => ({
         stage,
         kind,
         message,

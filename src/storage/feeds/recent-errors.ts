@@ -53,7 +53,7 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
           "endedMs" double precision)
         WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
         ON CONFLICT (holder, stage, number) DO UPDATE SET feed = EXCLUDED.feed, kind = EXCLUDED.kind, message = EXCLUDED.message,
-          failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
+          failures = EXCLUDED.failures, since = EXCLUDED.since, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
           ended_at = EXCLUDED.ended_at
       )
       DELETE FROM ${tables.recentErrors} WHERE feed = ${feed} AND NOT ${IS_ONGOING} AND since < (
