@@ -5,9 +5,10 @@ import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
 import { type Database, LEASE_CONNECTIONS, openDatabase } from '../../storage/connection/pool.js';
 import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
-import { readServerFacts } from '../../storage/connection/server-facts.js';
+import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
+import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
 import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
 import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
@@ -15,6 +16,7 @@ import { daemonGrantStatements, findMissingRights } from '../../storage/schema/d
 import { readMigrations } from '../../storage/schema/read-migrations.js';
 import { quoted } from '../../storage/schema/schema.js';
 import { counted } from '../terminal/format.js';
+import { describeOngoing } from '../terminal/show-status.js';
 import {
   type Checks,
   compareClocks,
@@ -75,7 +77,7 @@ interface GivenSettings {
   readonly service: Pick<ServiceSettings, 'baseUrl'> | null;
 }
 
-/** Checks the database from the login to its contents. Writes nothing. */
+/** Checks the database from the login to its contents. Leaves nothing in it. */
 export async function checkDatabase(
   { database: settings, feed, service }: GivenSettings,
   clock: Pick<Clock, 'now' | 'monotonic'>,
@@ -146,13 +148,10 @@ function checkEncoding({ server: { encoding, database } }: DatabaseContext): Res
   ]);
 }
 
-function checkWritable({ server: { standby, readOnly } }: DatabaseContext): Result {
-  if (standby) return failing('the server is a standby and accepts no writes; point DATABASE_URL to the primary');
-  if (readOnly) {
-    return failing(
-      'transactions are read-only; remove default_transaction_read_only from the role, the database or the server',
-    );
-  }
+async function checkWritable({ server, connection }: DatabaseContext): Promise<Result> {
+  const reason = whyReadOnly(server);
+  if (reason !== null) return failing(reason);
+  await tryWrite(connection);
   return ok('the server is a primary and accepts writes');
 }
 
@@ -241,7 +240,8 @@ async function checkReportIndexes(context: DatabaseContext): Promise<Result> {
   );
 }
 
-async function checkStoredFeed({ schema, connection, feedName, serviceUrl }: DatabaseContext): Promise<Result> {
+async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
+  const { server, schema, connection, feedName, serviceUrl } = context;
   if (schema.status === 'rejected') return skipped('requires the schema');
   if (feedName === null) return skipped('requires the settings of the feed');
   const feed = schema.value.version > 0 ? await createFeeds(connection).find(feedName) : undefined;
@@ -252,9 +252,12 @@ async function checkStoredFeed({ schema, connection, feedName, serviceUrl }: Dat
       `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt --feed ${name}\``,
     );
   }
-  return leader === null
-    ? warning(`no process leads ${name}; start \`scanfeed run\``)
-    : ok(`${name} is led by ${leader}`);
+  const [error] = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
+  if (error !== undefined) return failing(`${name} fails: ${describeOngoing(error, server.now.getTime())}`);
+  if (leader !== null) return ok(`${name} is led by ${leader}`);
+  // No process can take the lease there.
+  if (whyReadOnly(server) !== null) return skipped('requires a database that accepts writes');
+  return warning(`no process leads ${name}; start \`scanfeed run\``);
 }
 
 function checkMigrator(migrator: PromiseSettledResult<Server>): Result {

@@ -26,6 +26,7 @@ export function showStatus(
 function showFeed(report: FeedReport, now: number, columns: number | null): string {
   const lines: readonly Line[] = [
     ['Feed', `${report.feed} of ${report.baseUrl}`],
+    ...failing(report, now),
     ['Complete as of', asOf(report)],
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
@@ -40,7 +41,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
     ['Last delivery', lastDelivery(report, now)],
     ...stuck(report),
-    ...recentErrors(report, now),
+    ...lastErrors(report),
   ];
   return lines.map((line) => showLine(line, columns)).join('') + positions(report, columns);
 }
@@ -80,21 +81,33 @@ function pace(measured: ReportedPace | null): string {
   return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
 }
 
-/** Describes the ongoing and the latest errors. Messages are not cut, because they contain the remedy. */
-function recentErrors({ recentErrors: all }: FeedReport, now: number): readonly Line[] {
-  const lines = all.slice(0, ERRORS_SHOWN).map((error): string => {
-    const { stage, kind, message, failures } = error;
-    return `${formatTime(error.since)}, ${lasted(error, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
-  });
-  if (lines.length === 0) return [['Last errors', 'none']];
-  return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
+/** Describes what fails now. Messages are not cut, because they contain the remedy. */
+function failing({ recentErrors, writesRefused }: FeedReport, now: number): readonly Line[] {
+  const errors = recentErrors.filter(({ ongoing }) => ongoing).map((error) => describeOngoing(error, now));
+  const lines = writesRefused === null ? errors : [writesRefused, ...errors];
+  return lines.map((line, index) => [index === 0 ? 'Failing' : '', line]);
 }
 
-function lasted({ since, lastAt, endedAt, ongoing }: RecentError, now: number): string {
-  const seconds = (until: number) => formatSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
-  if (ongoing) return `ongoing for ${seconds(now)}`;
-  if (endedAt !== null) return `lasted ${seconds(Date.parse(endedAt))}`;
-  return `lasted at least ${seconds(Date.parse(lastAt))}, until its process was gone`;
+/** Describes an error that is going on, with its remedy. */
+export function describeOngoing({ since, failures, stage, kind, message }: RecentError, now: number): string {
+  const lasts = formatSeconds(Math.max(0, now - Date.parse(since)) / 1_000);
+  return `since ${formatTime(since)}, for ${lasts}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+}
+
+function lastErrors({ recentErrors }: FeedReport): readonly Line[] {
+  const ended = recentErrors.filter(({ ongoing }) => !ongoing).slice(0, ERRORS_SHOWN);
+  if (ended.length === 0) return [['Last errors', 'none']];
+  return ended.map((error, index) => {
+    const { since, failures, stage, kind, message } = error;
+    const line = `${formatTime(since)}, ${lasted(error)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+    return [index === 0 ? 'Last errors' : '', line];
+  });
+}
+
+function lasted({ since, lastAt, endedAt }: RecentError): string {
+  const seconds = (until: string) => formatSeconds(Math.max(0, Date.parse(until) - Date.parse(since)) / 1_000);
+  if (endedAt !== null) return `lasted ${seconds(endedAt)}`;
+  return `lasted at least ${seconds(lastAt)}, until its process was gone`;
 }
 
 /** Returns a line only if the feed is stuck. */

@@ -33,7 +33,7 @@ const TEMPORARY = 'it is temporary and retried automatically';
 /** Remedies by kind, for the errors that have one. */
 const ADVICE: Readonly<Record<string, string>> = {
   read_only:
-    'the server is read-only: a standby or a failover in progress; check that the address leads to the primary',
+    'the server is a standby, a failover is in progress, or default_transaction_read_only is on; `scanfeed doctor` says which',
   deadline: LOAD,
   deadlock: TEMPORARY,
   serialization: TEMPORARY,

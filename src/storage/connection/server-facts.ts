@@ -1,4 +1,6 @@
 import { type Kysely, sql } from 'kysely';
+import { sqlstateOf } from './errors.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** Properties of a server and of the connected role. */
 export interface ServerFacts {
@@ -30,4 +32,29 @@ export async function readServerFacts(db: Kysely<unknown>): Promise<ServerFacts>
       (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS tls,
       clock_timestamp() AS now`.execute(db);
   return rows[0] as ServerFacts;
+}
+
+/** Returns why the server accepts no writes, with the remedy; null if it accepts them. */
+export function whyReadOnly({ standby, readOnly }: Pick<ServerFacts, 'standby' | 'readOnly'>): string | null {
+  if (standby) return 'the server is a standby and accepts no writes; point DATABASE_URL to the primary';
+  if (!readOnly) return null;
+  return 'transactions are read-only; remove default_transaction_read_only from the role, the database or the server';
+}
+
+/** SQLSTATE of a role that may not create temporary tables. */
+const NO_RIGHT = '42501';
+
+/**
+ * Writes a megabyte to a temporary table and drops it, which fails like the daemon's commits if the disk is full.
+ * @throws DatabaseError
+ */
+export async function tryWrite({ db }: Pick<StoreConnection, 'db'>): Promise<void> {
+  const trial = sql`
+    CREATE TEMPORARY TABLE scanfeed_trial ON COMMIT DROP AS SELECT gen_random_uuid() FROM generate_series(1, 20000)`;
+  await db
+    .transaction()
+    .execute((transaction) => trial.execute(transaction))
+    .catch((error) => {
+      if (sqlstateOf(error) !== NO_RIGHT) throw error;
+    });
 }

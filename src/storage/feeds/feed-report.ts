@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { LEADER } from '../commit/fence.js';
+import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
@@ -25,6 +26,8 @@ export interface FeedReport {
   readonly lastDeliveredAt: Date | null;
   /** Time since when its cursor is missing, does not move or goes in circles; null: it moves on. */
   readonly stuckSince: Date | null;
+  /** Why the server accepts no writes, with the remedy; null: it accepts them. */
+  readonly writesRefused: string | null;
   /** The holder of the lease; null: no process holds it. */
   readonly leader: string | null;
   readonly runs: number;
@@ -97,7 +100,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
    * @param maxCounted number of runs in the schema above which their number is estimated
    */
   return async (maxCounted = MAX_COUNTED): Promise<readonly FeedReport[]> => {
-    const { rows } = await sql<Omit<FeedReport, 'runs' | 'runsEstimated'> & { counted: number | null }>`
+    const { rows } = await sql<Row>`
       WITH size AS MATERIALIZED (
         SELECT count(*) <= ${maxCounted} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${maxCounted} + 1) AS first
       ), latest AS MATERIALIZED (
@@ -115,6 +118,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
           FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL), '[]') AS passes,
         last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
         stuck_since AS "stuckSince",
+        pg_is_in_recovery() AS standby, current_setting('transaction_read_only')::boolean AS "readOnly",
         ${LEADER} AS leader,
         CASE WHEN (SELECT small FROM size) THEN
           (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
@@ -144,13 +148,20 @@ export function createFeedReports({ db, tables }: StoreConnection) {
           WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open), '{}') AS quarantined
       FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
     return Promise.all(
-      rows.map(async ({ counted, ...report }) => ({
+      rows.map(async ({ counted, standby, readOnly, ...report }) => ({
         ...report,
+        writesRefused: whyReadOnly({ standby, readOnly }),
         runs: counted ?? (await estimateRuns(report.feed)),
         runsEstimated: counted === null,
       })),
     );
   };
+}
+
+interface Row
+  extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'writesRefused'>,
+    Pick<ServerFacts, 'standby' | 'readOnly'> {
+  readonly counted: number | null;
 }
 
 /** For a row of `feeds` or `passes`: its speed, if it was measured in the last minute. */

@@ -76,6 +76,13 @@ export function recentErrorsOf(tables: Tables): RawBuilder<unknown> {
           ORDER BY ongoing DESC, since DESC LIMIT ${KEPT}) AS latest)`;
 }
 
+/** Reads the errors of a feed as in {@link recentErrorsOf}. */
+export async function readRecentErrors({ db, tables }: StoreConnection, feed: string): Promise<readonly RecentError[]> {
+  const { rows } = await sql<{ readonly errors: readonly RecentError[] | null }>`
+    SELECT ${recentErrorsOf(tables)} AS errors FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+  return rows[0]?.errors ?? [];
+}
+
 function ago(column: keyof ErrorRecord): RawBuilder<unknown> {
   return sql`clock_timestamp() - ${sql.ref(column)} * interval '1 millisecond'`;
 }

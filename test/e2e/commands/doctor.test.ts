@@ -5,12 +5,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
+import { createErrorWriter } from '../../../src/storage/feeds/recent-errors.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
-import { withConnection } from '../../support/postgres/maintenance.js';
+import { makeReadOnly, withConnection } from '../../support/postgres/maintenance.js';
 import { unusedPort } from '../../support/program/gateway.js';
 import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
@@ -272,6 +273,49 @@ describe('doctor checks of the database', () => {
     await sql.raw(`ALTER ROLE ${role} SET default_transaction_read_only = on`).execute(db);
     expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
       'database writable': { outcome: 'failing', message: expect.stringContaining('default_transaction_read_only') },
+    });
+  });
+
+  it('does not advise to start a daemon when no process can write', async () => {
+    await bench.takeFeed({ name: 'idle', baseUrl: emulator.url });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_holder = NULL, lease_expires_at = NULL`);
+    afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
+    const ofFeed = () => examine({ SCANFEED_FEED: 'idle' });
+    expect(await ofFeed()).toMatchObject({
+      'stored feed': { message: expect.stringContaining('start `scanfeed run`') },
+    });
+    afterwards(await makeReadOnly(given.url));
+    expect(await ofFeed()).toMatchObject({
+      'database writable': { outcome: 'failing' },
+      'stored feed': { outcome: 'skipped' },
+    });
+  });
+
+  it('reports a full disk as the daemon would meet it', async () => {
+    await bench.rows(
+      sql.raw(`CREATE FUNCTION refuse_space() RETURNS event_trigger LANGUAGE plpgsql AS
+        $$BEGIN RAISE SQLSTATE '53100'; END$$`),
+    );
+    await bench.rows(sql`CREATE EVENT TRIGGER full_disk ON ddl_command_start EXECUTE FUNCTION refuse_space()`);
+    afterwards(async () => {
+      await bench.rows(sql`DROP EVENT TRIGGER full_disk`);
+      await bench.rows(sql`DROP FUNCTION refuse_space()`);
+    });
+    expect(await examine()).toMatchObject({
+      'database writable': { outcome: 'failing', message: expect.stringMatching(/disk_full .*free space on its disk/) },
+    });
+  });
+
+  it('reports what the feed fails with, and its remedy', async () => {
+    await bench.takeFeed({ name: 'held', baseUrl: emulator.url });
+    afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
+    const held = { stage: 'feed', number: 1, kind: 'mostly_bad', message: 'half of the entries are bad; ask why' };
+    const times = { failures: 4, sinceMs: 60_000, lastMs: 1_000, nextTryMs: -29_000, endedMs: null };
+    await createErrorWriter(bench.connection, 'held', 'pod')([{ ...held, ...times }]);
+    const message =
+      /^held fails: since \S+Z, for 60\.\d s, 4 failures: feed mostly_bad: half of the entries are bad; ask why$/;
+    expect(await examine({ SCANFEED_FEED: 'held' })).toMatchObject({
+      'stored feed': { outcome: 'failing', message: expect.stringMatching(message) },
     });
   });
 

@@ -5,6 +5,7 @@ import * as status from '../../../src/cli/commands/status.js';
 import { hastyClock, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
+import { makeReadOnly } from '../../support/postgres/maintenance.js';
 import { unusedPort } from '../../support/program/gateway.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
@@ -43,6 +44,13 @@ describe('status', () => {
     expect(out).toMatch(/^Runs: +2$/m);
     expect(out).toMatch(/^Last delivery: +\S+Z \(2\.0 h ago\)$/m);
     expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
+  });
+
+  it('names a server that accepts no writes, and the remedy', async () => {
+    const undo = await makeReadOnly(given.url);
+    const { out } = await runCommand(status, ['status'], { env: env() });
+    await undo();
+    expect(out).toMatch(/^Failing: +transactions are read-only; remove default_transaction_read_only/m);
   });
 
   it('reports that no leader retries pending results, and the number of given-up results', async () => {

@@ -79,8 +79,10 @@ describe('recent errors', () => {
     expect(lasted).toBeGreaterThan(74_990);
     expect(lasted).toBeLessThan(75_010);
     const out = await shown();
-    expect(out).toMatch(/^Last errors: +\S+Z, ongoing for \S+ s, 1 failure: lease connection: no complete answer;/m);
-    expect(out).toMatch(/^ {17}\S+Z, lasted 75\.0 s, 3 failures: feed timeout: no complete answer; try again$/m);
+    expect(out).toMatch(/^Failing: +since \S+Z, for \S+ s, 1 failure: lease connection: no complete answer;/m);
+    expect(out).toMatch(
+      /^Last errors: +\S+Z, lasted 75\.0 s, 3 failures: feed timeout: no complete answer; try again$/m,
+    );
     expect((await shown(80)).split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
@@ -104,7 +106,7 @@ describe('recent errors', () => {
     }
     expect(await recentErrors()).toHaveLength(20);
     expect((await recentErrors()).map(({ ongoing }) => ongoing).slice(0, 2)).toEqual([true, false]);
-    expect(await shown()).toMatch(/^Last errors: +\S+Z, ongoing for \S+ (s|min), 3 failures: lease schema/m);
+    expect(await shown()).toMatch(/^Failing: +since \S+Z, for \S+ (s|min), 3 failures: lease schema/m);
   });
 
   it('are not ongoing when their process is gone', async () => {

@@ -58,3 +58,16 @@ async function readVersion(url: string): Promise<string> {
     await client.end();
   }
 }
+
+/** Makes new sessions of the database read-only. Returns the function that makes them writable again. */
+export async function makeReadOnly(url: string): Promise<() => Promise<void>> {
+  const alter = (change: string) =>
+    withConnection(url, async (client) => {
+      // The session that undoes it is read-only as well.
+      await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE');
+      const name = pg.escapeIdentifier(new URL(url).pathname.slice(1));
+      await client.query(`ALTER DATABASE ${name} ${change}`);
+    });
+  await alter('SET default_transaction_read_only = on');
+  return () => alter('RESET default_transaction_read_only');
+}
