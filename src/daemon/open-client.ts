@@ -27,6 +27,7 @@ export function createClient(
 ): ServiceClient {
   return new ServiceClient({
     baseUrl: settings.baseUrl,
+    allowHttp: true, // the settings have checked it
     apiKey: settings.readApiKey,
     requestTimeoutMs: settings.requestTimeoutMs,
     maxResponseBytes: largestAnswerBytes(),

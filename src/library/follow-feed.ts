@@ -3,7 +3,7 @@ import { systemClock } from '../core/clock.js';
 import type { Failure } from '../core/errors.js';
 import { classifyError } from '../core/errors.js';
 import { InvalidArgumentError } from '../service/errors/request-errors.js';
-import { type FeedQuery, filtersOf } from '../service/feed-query.js';
+import { dateOf, type FeedQuery, filtersOf } from '../service/feed-query.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
 import { type Step, walkFeed } from '../sync/page/walk-feed.js';
 import type { FeedService } from '../sync/ports/index.js';
@@ -76,7 +76,11 @@ export async function* followFeed(
   const pollIntervalMs = checkedInterval(options.pollIntervalMs ?? 5_000);
   const { cursor = null, since = null, markdown = false, limit: pageSize = 200 } = options;
   const read = { filters: filtersOf(options), markdown, pageSize };
-  const walk = walkFeed({ cursor, since }, { service: client, read, clock }, signal);
+  const walk = walkFeed(
+    { cursor, since: since === null ? null : dateOf(since) },
+    { service: client, read, clock },
+    signal,
+  );
   let wasAtEnd = false;
   for (;;) {
     const step = await waitOutFailures(walk, options, clock, signal);

@@ -13,6 +13,12 @@ export interface FeedPage extends SortedEntries {
   readonly body: Uint8Array;
 }
 
+/** Options of a request that can be cancelled. */
+export interface Cancellable {
+  /** Cancels the request, which then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
  * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
@@ -25,7 +31,7 @@ export class RecognitionClient extends ServiceClient {
    * Reads one page of the feed (interface 4.2). `followFeed` reads all of them.
    * @throws InvalidArgumentError, or any `ServiceError` of the request
    */
-  async feedPage(query: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
+  async feedPage({ signal, ...query }: FeedQuery & Cancellable = {}): Promise<FeedPage> {
     const page = await this.readPage(feedRequestOf(query), signal);
     return { ...sortEntries(page), cursor: page.nextCursor || null, body: page.body };
   }
@@ -36,8 +42,11 @@ export class RecognitionClient extends ServiceClient {
    * @param options `markdown`: whether to load the recognized text. Default false
    * @throws WrongShapeError if the answer does not match the interface or is another run
    */
-  async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
-    const { body } = await this.readRun(scanId, { markdown: options.markdown ?? false }, signal);
+  async getRun(
+    scanId: string,
+    { markdown = false, signal }: { readonly markdown?: boolean | undefined } & Cancellable = {},
+  ): Promise<Run> {
+    const { body } = await this.readRun(scanId, { markdown }, signal);
     const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);
     if (isUnusable(run)) throw new WrongShapeError(200, 'the run', [run.detail]);
     if (run.scanId !== scanId) throw new WrongShapeError(200, 'the run', ['scanId (another run)']);

@@ -30,6 +30,8 @@ const SUBMISSION_BYTES = MIB;
 export interface ServiceClientOptions {
   /** URL of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
   readonly baseUrl: string | URL;
+  /** Whether to send the key unencrypted (`http:`) to other machines, such as in a mesh that encrypts. Default false. */
+  readonly allowHttp?: boolean | undefined;
   /** Bearer key, or a function that is called for it before every request. */
   readonly apiKey: ApiKeySource;
   /** Timeout of one request: waiting for a connection, sending, and reading to the end. Milliseconds, default 30,000. */
@@ -65,7 +67,7 @@ export class ServiceClient implements FeedService {
 
   /** @throws InvalidArgumentError */
   constructor(options: ServiceClientOptions) {
-    const base = parseBaseUrl(options.baseUrl);
+    const base = parseBaseUrl(options.baseUrl, { allowHttp: options.allowHttp ?? false });
     const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
     // A response may become one string, which cannot be longer.
     this.#maxResponseBytes = atLeastOne(
@@ -88,7 +90,10 @@ export class ServiceClient implements FeedService {
   }
 
   /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
-  async submit(request: SubmitRequest, signal?: AbortSignal): Promise<SubmitResult> {
+  async submit({
+    signal,
+    ...request
+  }: SubmitRequest & { readonly signal?: AbortSignal | undefined }): Promise<SubmitResult> {
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
       {
@@ -110,6 +115,7 @@ export class ServiceClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
+    requireNoSignal(request);
     const { body, facts, places, serviceDate, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
@@ -140,6 +146,7 @@ export class ServiceClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
+    requireNoSignal(options);
     const { body, facts, places, ...answer } = await this.#exchange(
       {
         operation: 'run',
@@ -181,6 +188,12 @@ function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown 
 function nextCursorOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : '';
+}
+
+/** Programs in JavaScript could pass it where it would be ignored. */
+function requireNoSignal(options: object): void {
+  if ('signal' in options)
+    throw new InvalidArgumentError('signal is the last argument of readPage and readRun, not an option');
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

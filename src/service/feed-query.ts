@@ -5,8 +5,11 @@ import { InvalidArgumentError } from './errors/request-errors.js';
 export interface FeedQuery {
   /** Where to continue: the `cursor` of the previous page; null if there is none. Excludes `since`. */
   readonly cursor?: string | null | undefined;
-  /** Delivery time to start from. Without `cursor` and `since` the feed starts at the beginning of the history. */
-  readonly since?: Date | null | undefined;
+  /**
+   * Delivery time to start from: a date, a text in ISO 8601, or milliseconds since 1970. Without `cursor` and `since` the feed
+   * starts at the beginning of the history.
+   */
+  readonly since?: Date | string | number | null | undefined;
   /** Default: both, unlike the service's own default. */
   readonly status?: readonly ('completed' | 'failed')[] | undefined;
   /** Default `prod`. */
@@ -34,5 +37,14 @@ export function filtersOf(query: Pick<FeedQuery, keyof FeedFilters>): FeedFilter
 function startOf({ cursor, since }: FeedQuery): FeedStart {
   if (cursor != null && since != null) throw new InvalidArgumentError('cursor and since exclude each other');
   if (cursor != null) return { cursor };
-  return since == null ? { beginning: true } : { since };
+  return since == null ? { beginning: true } : { since: dateOf(since) };
+}
+
+/** @throws InvalidArgumentError */
+export function dateOf(since: Date | string | number): Date {
+  const date = new Date(since);
+  if (Number.isNaN(date.getTime())) {
+    throw new InvalidArgumentError('since must be a valid date, a time in ISO 8601, or milliseconds since 1970');
+  }
+  return date;
 }

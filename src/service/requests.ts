@@ -1,6 +1,7 @@
 import { FormData } from 'undici';
 import type { FeedRequest } from '../sync/ports/index.js';
 import { InvalidArgumentError } from './errors/request-errors.js';
+import { dateOf } from './feed-query.js';
 
 /** A PDF to submit (interface 4.1). */
 export interface SubmitRequest {
@@ -39,8 +40,7 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
       throw new InvalidArgumentError('cursor must not be empty: that would start at the beginning');
     parameters.push(['cursor', start.cursor]);
   } else if ('since' in start) {
-    if (Number.isNaN(start.since.getTime())) throw new InvalidArgumentError('since must be a valid date');
-    parameters.push(['since', start.since.toISOString()]);
+    parameters.push(['since', dateOf(start.since).toISOString()]);
   }
   return `/scans?${query(parameters)}`;
 }

@@ -30,7 +30,6 @@ export const orOff = ({ type, pattern, ...rest }: Form): Form => ({
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|(.+\.)localhost)$/;
 
 /** A duration in milliseconds. The bounds are in the notation of users, such as `30s`. */
 export function duration(min: string, max: string): Kind<number> {
@@ -215,11 +214,6 @@ function baseUrlProblem(url: URL, text: string): string | null {
   if (url.username !== '' || url.password !== '') return 'it contains a user or a password';
   if (/[?#]/.test(text)) return 'it contains a query or a fragment';
   return null;
-}
-
-/** Returns whether plain HTTP to this URL stays on the machine. */
-export function isLoopback(url: URL): boolean {
-  return LOOPBACK.test(url.hostname);
 }
 
 const httpUrlForm = textForm(/^https?:\/\/\S+$/);

@@ -1,5 +1,5 @@
+import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
-import { isLoopback } from './kinds.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
 import { fileVariableOf, Reader, type ReadFile, readText } from './reader.js';
 import { readSystemd } from './systemd.js';

@@ -18,8 +18,11 @@ export function unknownNames(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
-/** Returns the known name with the smallest edit distance; null if none is similar. */
+/** Returns the only known name that has all words of this one, else the one with the smallest edit distance; null if none is similar. */
 function nearestName(name: string, known: readonly string[]): string | null {
+  const words = name.split('_');
+  const [longer, ...others] = known.filter((candidate) => words.every((word) => candidate.split('_').includes(word)));
+  if (longer !== undefined && others.length === 0) return longer;
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((a, b) => a.distance - b.distance);

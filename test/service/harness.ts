@@ -85,7 +85,7 @@ export const operations = {
   feed: (client: ServiceClient, signal?: AbortSignal) => client.readPage(page, signal),
   run: (client: ServiceClient, signal?: AbortSignal) =>
     client.readRun('scan-1', { markdown: false, maxBytes: 1_000_000 }, signal),
-  submit: (client: ServiceClient, signal?: AbortSignal) => client.submit(pdf, signal),
+  submit: (client: ServiceClient, signal?: AbortSignal) => client.submit({ ...pdf, signal }),
 } as const;
 
 /** The error that a promise rejects with; fails if it does not. */

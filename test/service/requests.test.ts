@@ -57,10 +57,30 @@ describe('a feed request', () => {
     });
   });
 
+  it.each(['2026-01-02T03:04:05+01:00', Date.UTC(2026, 0, 2, 2, 4, 5), new Date(Date.UTC(2026, 0, 2, 2, 4, 5))])(
+    'starts at a time when since is %s',
+    async (since) => {
+      context.service.answer(emptyPage);
+      await context.client().feedPage({ since });
+      expect(context.service.last.query.get('since')).toBe('2026-01-02T02:04:05.000Z');
+    },
+  );
+
+  it('is not sent when its signal is where it would be ignored', async () => {
+    const { signal } = new AbortController();
+    const misplaced = context.client().readPage({ ...page, signal } as never);
+    expect(await rejection(misplaced)).toMatchObject({
+      kind: 'invalid_argument',
+      message: expect.stringContaining('signal'),
+    });
+    expect(context.service.requests).toEqual([]);
+  });
+
   it.each([
     ['cursor and since together', { cursor: 'c', since: new Date(0) }],
     ['an empty cursor', { cursor: '' }],
     ['an invalid since', { since: new Date(Number.NaN) }],
+    ['a since that is not a time', { since: 'yesterday' }],
     ['limit 0', { limit: 0 }],
     ['limit 201', { limit: 201 }],
     ['limit 1.5', { limit: 1.5 }],
@@ -202,11 +222,16 @@ describe('a base URL', () => {
   it.each([
     ['not a URL', 'recognition'],
     ['of another protocol', 'ftp://recognition.example/v1'],
+    ['plain HTTP to another machine', 'http://recognition.example/v1'],
     ['with a password', 'https://user:canary-password@recognition.example/v1'],
     ['with a query', 'https://recognition.example/v1?canary-password'],
     ['with a fragment', 'https://recognition.example/v1#canary-password'],
   ])('is rejected without being quoted when it is %s', (_, baseUrl) => {
     expect(() => context.client({ baseUrl })).toThrow(InvalidArgumentError);
     expect(() => context.client({ baseUrl })).not.toThrow(/canary/);
+  });
+
+  it('may be plain HTTP to another machine when that is allowed', () => {
+    expect(context.client({ baseUrl: 'http://recognition.example/v1', allowHttp: true })).toBeDefined();
   });
 });

@@ -230,6 +230,7 @@ describe('settings', () => {
   test('warn about unknown names with a suggestion, but not about names from Kubernetes', () => {
     const { warnings } = settingsWith({
       SCANFEED_POL_INTERVAL: '5s',
+      SCANFEED_SCHEMA: 'invoices',
       SCANFEED_WEATHER_IN_SPRING: 'x',
       SCANFEED_PORT: 'tcp://10.0.0.1:9847',
       SCANFEED_PORT_9847_TCP_ADDR: '10.0.0.1',
@@ -237,6 +238,7 @@ describe('settings', () => {
     });
     expect(warnings).toEqual([
       'SCANFEED_POL_INTERVAL is not a setting and is ignored; did you mean SCANFEED_POLL_INTERVAL?',
+      'SCANFEED_SCHEMA is not a setting and is ignored; did you mean SCANFEED_DATABASE_SCHEMA?',
       'SCANFEED_WEATHER_IN_SPRING is not a setting and is ignored',
     ]);
   });

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
+import { isLoopback } from '../../core/loopback.js';
 import type { ServiceClient } from '../../service/client.js';
-import { isLoopback } from '../../settings/kinds.js';
 import type { FeedSettings, ServiceSettings } from '../../settings/settings.js';
 import { withClient } from '../context/with-service.js';
 import {

@@ -201,7 +201,7 @@ async function sendFile(
   const request = { file: file.content, fileName: file.name, documentType, environment, idempotencyKey: key };
   return send(async (signal) => {
     attempts.sent += 1;
-    return client.submit(request, signal).catch(async (error) => {
+    return client.submit({ ...request, signal }).catch(async (error) => {
       if (mayBeAccepted(error)) attempts.mayBeAccepted = true;
       throw !signal.aborted && (await hasChanged(file)) ? new FileChanged() : error;
     });

@@ -30,7 +30,7 @@ export type ResultRow = readonly (string | null)[];
 /** Called with each batch of rows, at least once. Resolves once it can take more: true if it wants more rows, false to stop. */
 export type Receive = (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => Promise<boolean>;
 
-/** PostgreSQL refused the query, or the role may not be used. The message is PostgreSQL's own. */
+/** PostgreSQL refused the query, or the role may not be used. The message is PostgreSQL's own, with its hint. */
 export class QueryRefused extends Error {
   override readonly name = 'QueryRefused';
   constructor(
@@ -102,6 +102,8 @@ async function refusable<T>(ofRole: boolean, work: () => Promise<T>): Promise<T>
   } catch (error) {
     const sqlstate = sqlstateOf(error);
     if (sqlstate === null || !(error instanceof Error)) throw databaseError(error);
-    throw new QueryRefused(error.message, sqlstate, ofRole);
+    const { hint } = error as { readonly hint?: unknown };
+    const message = typeof hint === 'string' ? `${error.message} (hint: ${hint})` : error.message;
+    throw new QueryRefused(message, sqlstate, ofRole);
   }
 }

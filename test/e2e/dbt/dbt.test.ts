@@ -131,4 +131,13 @@ describe('the dbt project', () => {
     await complete('2 hours');
     await expect(dbt('source', 'freshness')).rejects.toThrow('ERROR STALE freshness of scanfeed.sync_status');
   });
+
+  it('finds the data stale when one of two feeds is', async () => {
+    await bench.takeFeed({ name: 'other' });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now()`);
+    expect(await dbt('source', 'freshness')).toContain('PASS freshness of scanfeed.sync_status');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = NULL WHERE name = 'other'`);
+    await expect(dbt('source', 'freshness')).rejects.toThrow('ERROR STALE freshness of scanfeed.sync_status');
+    await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'other'`);
+  });
 });

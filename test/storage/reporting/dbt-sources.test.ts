@@ -8,10 +8,10 @@ const bench = useStore(useDatabase(MIGRATED));
 
 const HEAD = `# The views of scanfeed that every database has, as sources of dbt. \`scanfeed views show --dbt\` prints the typed views.
 # In a quiet feed there are no new runs although the data is fresh; only data_complete_as_of shows the freshness. With several
-# feeds, the freshest counts: name yours in a filter, such as "feed = 'default'".
+# feeds, the oldest counts, and one without any data counts as old.
 `;
 const FRESHNESS =
-  '{loaded_at_field: data_complete_as_of, freshness: {warn_after: {count: 10, period: minute}, error_after: {count: 1, period: hour}}}';
+  `{loaded_at_query: "SELECT min(COALESCE(data_complete_as_of, 'epoch')) FROM {{ this }}", freshness: {warn_after: {count: 10, period: minute}, error_after: {count: 1, period: hour}}}`;
 const KEY = ['unique', 'not_null'];
 const oneOf = (...values: string[]) => [`{accepted_values: {arguments: {values: [${values.join(', ')}]}}}`];
 const RUN = {

@@ -136,6 +136,7 @@ describe('sql', () => {
     ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
     ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703); the view columns lists'],
     ['SELECT * FROM nix', 'relation "nix" does not exist (SQLSTATE 42P01); the view columns lists'],
+    ['SELECT scan_idd FROM runs', '(hint: Perhaps you meant to reference the column "runs.scan_id".) (SQLSTATE 42703)'],
     ['SELECT 1/0', 'division by zero (SQLSTATE 22012)'],
     [`SELECT E'a\\n\\x1b[31mb'::int`, 'invalid input syntax for type integer: "a\ufffd\ufffd[31mb" (SQLSTATE 22P02)'],
   ])('refuses %s', async (query, reason) => {
