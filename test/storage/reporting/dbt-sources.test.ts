@@ -10,8 +10,7 @@ const HEAD = `# The views of scanfeed that every database has, as sources of dbt
 # In a quiet feed there are no new runs although the data is fresh; only data_complete_as_of shows the freshness. With several
 # feeds, the oldest counts, and one without any data counts as old.
 `;
-const FRESHNESS =
-  `{loaded_at_query: "SELECT min(COALESCE(data_complete_as_of, 'epoch')) FROM {{ this }}", freshness: {warn_after: {count: 10, period: minute}, error_after: {count: 1, period: hour}}}`;
+const FRESHNESS = `{loaded_at_query: "SELECT min(COALESCE(data_complete_as_of, 'epoch')) FROM {{ this }}", freshness: {warn_after: {count: 10, period: minute}, error_after: {count: 1, period: hour}}}`;
 const KEY = ['unique', 'not_null'];
 const oneOf = (...values: string[]) => [`{accepted_values: {arguments: {values: [${values.join(', ')}]}}}`];
 const RUN = {
