@@ -88,7 +88,7 @@ function failing({ recentErrors, writesRefused }: FeedReport, now: number): read
   return lines.map((line, index) => [index === 0 ? 'Failing' : '', line]);
 }
 
-/** Describes an error that is going on, with its remedy. */
+/** Describes an ongoing error, with its remedy. */
 export function describeOngoing({ since, failures, stage, kind, message }: RecentError, now: number): string {
   const lasts = formatSeconds(Math.max(0, now - Date.parse(since)) / 1_000);
   return `since ${formatTime(since)}, for ${lasts}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
