@@ -162,7 +162,7 @@ export const VARIABLES = {
     ['admin', 'SCANFEED_ADMIN_HOST'],
     text('an IP address or a host name', /^[A-Za-z0-9.:%_-]+$/),
     '::',
-    'address on which metrics, health checks and the status page are served; `::`: every address, also of IPv4',
+    'address on which metrics, health checks and the status page are served; by default every one, of IPv4 and IPv6',
   ),
   adminPort: defaulted(
     ['admin', 'SCANFEED_ADMIN_PORT'],
