@@ -6,6 +6,7 @@
 import { backlog } from './figures/backlog.js';
 import { coldSync } from './figures/cold-sync.js';
 import { feeds } from './figures/feeds.js';
+import { framing } from './figures/framing.js';
 import { freshness } from './figures/freshness.js';
 import { growth } from './figures/growth.js';
 import { idle } from './figures/idle.js';
@@ -32,6 +33,7 @@ const FIGURES: readonly Figure[] = [
   idle,
   restart,
   freshness,
+  framing,
   growth,
   retention,
   reports,

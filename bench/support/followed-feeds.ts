@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { ACCEPT_FEEDS } from '../../test/support/accept-feeds.js';
-import type { ServiceConfig } from '../service/protocol.js';
+import type { ServiceAddress, ServiceConfig } from '../service/protocol.js';
 import { type BenchService, startService } from '../service/start.js';
 import { type BenchDaemon, startDaemon } from './daemon.js';
 import type { BenchDatabase, BenchServer } from './postgres.js';
@@ -98,11 +98,11 @@ async function queryEach<R extends pg.QueryResultRow>(
 }
 
 /** Writes a feeds file and the keys. */
-async function writeFeedsFile(
+export async function writeFeedsFile(
   scope: Scope,
   names: readonly string[],
   schemas: readonly string[],
-  { url, apiKeys }: BenchService,
+  { url, apiKeys }: ServiceAddress,
 ): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
   scope.defer(() => rm(folder, { recursive: true, force: true }));

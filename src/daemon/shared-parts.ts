@@ -21,12 +21,6 @@ const MIB = 1024 * 1024;
 /** Maximum number of connections to a service for all feeds of a file. Slow organizations do not use up all of them. */
 const SHARED_CONNECTIONS = 256;
 
-/**
- * Bytes to reserve for the first page of each of many feeds: 200 average runs, which are in memory twice while they are received.
- * This limits how many are requested at once.
- */
-const FIRST_PAGE_BYTES = 800 * 1024;
-
 /** Number of released bytes that triggers a garbage collection while many feeds are read: they hold much more that is not released. */
 const COLLECT_EVERY_BYTES = 16 * MIB;
 
@@ -83,7 +77,6 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services, nextOutage },
     loggerOf: (feed) => loggerOf({ feed }),
-    firstPageBytes: single === null ? FIRST_PAGE_BYTES : 0,
     schemas: createSchemas(
       { database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, leases },
       signal,

@@ -165,12 +165,11 @@ export class ServiceClient implements FeedService {
     await this.#ownDispatcher?.destroy();
   }
 
-  #bounded({ maxBytes, onReceived }: Partial<BodyBounds>, skippable?: SkippableValues): BodyOptions {
-    return {
-      maxBytes: Math.min(maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes),
-      ...(onReceived === undefined ? {} : { onReceived }),
-      skippable,
-    };
+  #bounded(
+    { maxBytes = this.#maxResponseBytes, ...bounds }: Partial<BodyBounds>,
+    skippable?: SkippableValues,
+  ): BodyOptions {
+    return { ...bounds, maxBytes: Math.min(maxBytes, this.#maxResponseBytes), skippable };
   }
 
   #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {

@@ -113,7 +113,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_RESOLVE_CONCURRENCY'],
     integer(1, 64),
     '8',
-    'maximum number of concurrent single-run requests of a feed',
+    'maximum number of concurrent single-run requests of a feed, for its pages and again for its pending results',
   ),
   memoryBudget: defaulted(
     ['feed', 'SCANFEED_MEMORY_BUDGET'],

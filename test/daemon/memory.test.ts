@@ -13,7 +13,7 @@ function createBudget() {
   const budget = createProcessBudget(64 * MIB, undefined, collect);
   const release = (bytes: number) => {
     const ticket = budget.enqueue('feed');
-    ticket.tryReserve(bytes, 'page', new AbortController().signal)?.finish(bytes);
+    ticket.tryReserve(bytes);
     ticket.close();
   };
   return { flavors, release };

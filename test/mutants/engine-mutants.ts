@@ -125,8 +125,16 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(readFeed, 'pages.release(); // not before: the report may wait for a connection, and refers to the page', ''),
   ),
   engine(
-    'a download waits because another one of another priority was refused',
-    patch('src/sync/memory/memory-budget.ts', 'isOfFeed(request)', 'false'),
+    'a download in the background that waits blocks those of the feeds',
+    patch('src/sync/memory/memory-budget.ts', 'background: 1e12', 'background: 0'),
+  ),
+  engine(
+    'downloads that all wait for each other wait for ever',
+    patch('src/sync/memory/memory-budget.ts', ' && !other.isWaiting', ''),
+  ),
+  engine(
+    'several downloads exceed the budget at once',
+    patch('src/sync/memory/memory-budget.ts', 'exceeding === null && isNext', 'isNext'),
   ),
   engine(
     'the limit is not halved',

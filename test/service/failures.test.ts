@@ -115,6 +115,22 @@ describe('the timeout', () => {
     expect(await expire(stall('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\n'))).toBeInstanceOf(errors.TimeoutError);
   });
 
+  it('does not include the wait for memory, after which it continues', async () => {
+    const clock = new HandClock();
+    context.service.answer(stall(`${head}content-length: 100\r\n\r\n{`));
+    const client = context.client({ clock, requestTimeoutMs: 5_000 });
+    let failed: Promise<unknown> = Promise.resolve();
+    const grant = await new Promise<() => void>((waits) => {
+      const reserve = () => new Promise<void>((granted) => waits(granted));
+      failed = rejection(client.readPage({ ...page, reserve }, never));
+    });
+    expect(clock.waiting).toEqual([]);
+    grant();
+    await expect.poll(() => clock.waiting).toMatchObject([{ ms: 5_000 }]);
+    clock.expire();
+    expect(await failed).toBeInstanceOf(errors.TimeoutError);
+  });
+
   it('includes the wait for a key', async () => {
     const clock = new HandClock();
     const client = context.client({ clock, apiKey: () => new Promise(() => undefined) });

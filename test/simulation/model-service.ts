@@ -55,13 +55,13 @@ export class ModelService implements FeedService {
 }
 
 /** Like the client: reports the size first, and rejects responses that are too large. */
-function bounded<T extends { readonly body: Uint8Array }>(
+async function bounded<T extends { readonly body: Uint8Array }>(
   answer: T,
-  { maxBytes, onReceived }: Partial<BodyBounds>,
+  { maxBytes, reserve }: Partial<BodyBounds>,
   signal: AbortSignal,
-): T {
+): Promise<T> {
   if (answer.body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new ModelFailure('too_large', 'hold');
-  onReceived?.(answer.body.length);
+  await reserve?.(answer.body.length);
   signal.throwIfAborted();
   return answer;
 }

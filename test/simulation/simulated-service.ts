@@ -260,16 +260,16 @@ export class SimulatedService implements FeedService {
   }
 
   /** Transmits an answer, which takes time. */
-  async #transit(body: Buffer, { maxBytes, onReceived }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
+  async #transit(body: Buffer, { maxBytes, reserve }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
     if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new BodyTooLargeError(maxBytes);
     // The size is reported at the beginning or at the end.
     const announced = this.choices.chance(0.5);
-    if (announced) onReceived?.(body.length);
+    if (announced) await reserve?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
     if (slow) await this.clock.sleep(this.#recordDisturbance(this.choices.between(1_000, 25_000)), signal);
     // A short answer may need another packet.
     else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
-    if (!announced) onReceived?.(body.length);
+    if (!announced) await reserve?.(body.length);
     signal.throwIfAborted();
   }
 

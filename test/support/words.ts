@@ -31,7 +31,7 @@ const WORDS: readonly AvoidedWord[] = [
 
 /** Former names, in code and documentation. */
 const NAMES: readonly AvoidedWord[] = [
-  { pattern: /\b(?:tryHold|giveWay)\b/, instead: 'tryReserve, preempt' },
+  { pattern: /\b(?:tryHold|giveWay)\b/, instead: 'tryReserve, resize' },
   { pattern: /\b(?:Trouble|troubleOf|troubles)\b/, instead: 'Failure, classifyError, recent_errors' },
   { pattern: /\b(?:keepHouse|chores?)\b/, instead: 'runMaintenance, task' },
   { pattern: /\b(?:PageDraft|DraftEntry|draftPage)\b/, instead: 'CheckedPage, CheckedEntry, checkPage' },

@@ -29,15 +29,13 @@ const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
 /** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
 const PAGE_REQUESTS = 1 + PASS_KINDS.length;
 
-/** Returns the maximum number of concurrent requests of a feed. */
+/** Returns the maximum number of concurrent requests of a feed: for the results of its pages, for pending ones, and for pages. */
 export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
-  return feed.resolveConcurrency + PAGE_REQUESTS;
+  return 2 * feed.resolveConcurrency + PAGE_REQUESTS;
 }
 
 /** The parts that the feeds of a process share. */
 export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
-  /** Bytes to reserve for the first page of a feed, whose size is not known. */
-  readonly firstPageBytes: number;
   readonly version: string;
   /** Returns the logger of a feed. */
   readonly loggerOf: (feed: string) => Logger;
@@ -130,16 +128,15 @@ export function runFeed(
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'> &
-  Pick<SharedParts, 'firstPageBytes'>;
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'>;
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
-  const { service: client, store, observer, clock, leases, holder, isDead, budget, firstPageBytes } = parts;
+  const { service: client, store, observer, clock, leases, holder, isDead, budget } = parts;
   const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const keptDays = database.retention.runs;
   return {
     ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
-    pageLimit: createPageLimit(pageSize, budget.bytes, observer.pageLimited, firstPageBytes),
+    pageLimit: createPageLimit(pageSize, budget.bytes, observer.pageLimited),
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     leaseTtlMs: feed.leaseTtlMs,

@@ -79,48 +79,38 @@ function syntaxReason(bytes: Uint8Array, { at }: JsonSyntaxError): string {
 }
 
 /**
- * Reads the raw bytes. If they exceed the maximum, the connection is closed, as the rest could be endless.
+ * Reads the raw bytes, with backpressure: while there is no memory for more, nothing more is read from the connection. If they
+ * exceed the maximum, the connection is closed, as the rest could be endless.
  * @throws BodyTooLargeError, or the error of the connection
  */
 export async function readBytes(
   { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
-  { maxBytes, onReceived }: Pick<BodyOptions, 'maxBytes' | 'onReceived'>,
+  { maxBytes, expectedBytes = 0, reserve = async () => {} }: Omit<BodyOptions, 'skippable'>,
 ): Promise<Buffer> {
   const announced = Number(headers['content-length'] ?? 0);
   if (announced > maxBytes) {
     body.on('error', () => undefined).destroy();
     throw new BodyTooLargeError(maxBytes);
   }
-  if (announced > 0) onReceived?.(announced);
-  const collector = createCollector(announced);
+  let bytes = Buffer.alloc(0);
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
-    if (size > announced) onReceived?.(size);
-    collector.add(chunk);
+    const total = size + chunk.length;
+    if (total > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
+    if (total > bytes.length) {
+      const wanted = size === 0 ? announced || expectedBytes : 2 * size;
+      const capacity = Math.min(maxBytes, Math.max(total, wanted));
+      await reserve(capacity);
+      // The system provides memory only for the part that is written.
+      const larger = Buffer.allocUnsafeSlow(capacity);
+      bytes.copy(larger, 0, 0, size);
+      bytes = larger;
+    }
+    chunk.copy(bytes, size);
+    size = total;
   }
-  return collector.bytes();
-}
-
-/** Joins chunks. If the length was announced, each chunk is copied at once, so that none is in memory twice. */
-function createCollector(announced: number) {
-  let whole: Buffer | null = null;
-  let size = 0;
-  const chunks: Buffer[] = [];
-  return {
-    add: (chunk: Buffer) => {
-      if (size + chunk.length <= announced) {
-        whole ??= Buffer.allocUnsafeSlow(announced);
-        chunk.copy(whole, size);
-      } else chunks.push(chunk);
-      size += chunk.length;
-    },
-    bytes: () => {
-      if (chunks.length === 0) return whole?.subarray(0, size) ?? Buffer.alloc(0);
-      return Buffer.concat(whole === null ? chunks : [whole.subarray(0, size), ...chunks]);
-    },
-  };
+  // A small body must not keep the memory of a large one that was expected.
+  return 2 * size < bytes.length ? Buffer.from(bytes.subarray(0, size)) : bytes.subarray(0, size);
 }
 
 /**

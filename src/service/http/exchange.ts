@@ -8,7 +8,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
 import { findAnsweringCache } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
-import { type RequestClock, withDeadline } from './deadline.js';
+import { type OutsideDeadline, type RequestClock, withDeadline } from './deadline.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
 
 /** Outcome of one HTTP request. */
@@ -71,7 +71,7 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
   let cache: AnsweringCache | null = null;
   try {
     const answer = await withDeadline(
-      (stop) => perform(request, options, stop),
+      (stop, outside) => perform(reservingOutside(request, outside), options, stop),
       requestTimeoutMs,
       () => new TimeoutError(requestTimeoutMs),
       [closed, signal],
@@ -85,6 +85,13 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
   } finally {
     onRequest?.({ operation: request.operation, status, durationMs: clock.monotonic() - started, cache });
   }
+}
+
+/** The timeout does not include waiting for memory, during which nothing is read. */
+function reservingOutside(request: HttpRequest, outside: OutsideDeadline): HttpRequest {
+  const { reserve } = request.body;
+  if (reserve === undefined) return request;
+  return { ...request, body: { ...request.body, reserve: (bytes) => outside(reserve(bytes)) } };
 }
 
 async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSignal): Promise<HttpAnswer> {

@@ -5,8 +5,10 @@ export interface PageLimit {
   readonly entries: number;
   /** Maximum size of the page, bytes: {@link LARGEST_PAGE_BYTES} or the budget; for a single entry {@link LARGEST_ENTRY_BYTES}. */
   readonly maxBytes: number;
-  /** Expected size of the next page, bytes: that of the previous page. */
+  /** Expected size of the next page, bytes, by the previous one. */
   readonly expectedBytes: number;
+  /** Called with the bytes that were reserved for a page that could not be read. */
+  interrupted(bytes: number): void;
   /** Called with the error when a page of this many entries was too large. */
   tooLarge(entries: number, error: unknown): void;
   /** Called when a page was not too large. */
@@ -30,6 +32,11 @@ export interface FittingPage {
 export const LARGEST_PAGE_BYTES = 16 * 1024 * 1024;
 /** Maximum size of a page with one entry, bytes. PostgreSQL does not accept larger values either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
+
+/** Expected size of the first page, of the maximum: 800 KiB, which are 200 average runs twice. */
+const FIRST_PAGE_SHARE = 1 / 20;
+/** Expected size of a page, of that of the previous one: a slightly larger page need not wait for memory while it is received. */
+const NEXT_PAGE_SHARE = 1.25;
 
 /** Kinds of errors for responses that are too large for the memory. Fewer entries are requested after them. */
 const OVERSIZED_KINDS: ReadonlySet<string> = new Set(['too_large', 'too_many_values', 'too_many_entries']);
@@ -76,17 +83,15 @@ export function growLimit(
  * @param maxEntries maximum number of entries, as configured
  * @param budget maximum memory for all pages and results, bytes
  * @param onChanged called with each new limit, and with the error that lowered it
- * @param firstExpectedBytes bytes to expect of the first page
  */
 export function createPageLimit(
   maxEntries: number,
   budget: number,
   onChanged: (entries: number, error?: unknown) => void = () => {},
-  firstExpectedBytes = 0,
 ): PageLimit {
   const pageBytes = Math.min(budget, LARGEST_PAGE_BYTES);
   let state: LimitState = { entries: maxEntries, smallPages: 0 };
-  let expectedBytes = firstExpectedBytes;
+  let expectedBytes = Math.ceil(pageBytes * FIRST_PAGE_SHARE);
   const setState = (next: LimitState, error?: unknown) => {
     const { entries } = state;
     state = next;
@@ -102,9 +107,12 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
+    interrupted: (bytes) => {
+      expectedBytes = Math.max(expectedBytes, bytes);
+    },
     tooLarge: (entries, error) => setState(halveLimit(state, entries), error),
     fitted: (page) => {
-      expectedBytes = page.bytes;
+      expectedBytes = Math.min(pageBytes, Math.ceil(page.bytes * NEXT_PAGE_SHARE));
       setState(growLimit(state, page, maxEntries, pageBytes));
     },
   };
@@ -128,5 +136,6 @@ export function startingWith(entries: number, limit: PageLimit): PageLimit {
       first = null;
     },
     fitted: limit.fitted,
+    interrupted: limit.interrupted,
   };
 }

@@ -80,8 +80,8 @@ export class EntryTooLarge extends Error implements Failure {
 }
 
 /**
- * Reads a page within the memory budget. If it is too large, it is requested again with half as many entries. It waits while
- * downloads of higher priority use up the budget. Its bytes stay reserved until the ticket is closed.
+ * Reads a page within the memory budget. If it is too large, it is requested again with half as many entries. It waits for memory
+ * before it is requested, and while it is received. Its bytes stay reserved until the ticket is closed.
  */
 export async function receivePageWithin(
   ticket: MemoryTicket,
@@ -89,24 +89,23 @@ export async function receivePageWithin(
   at: Position,
   signal: AbortSignal,
 ): Promise<ReceivedPage> {
-  for (let expected = pageLimit.expectedBytes; ; ) {
-    const { entries: requested, maxBytes } = pageLimit;
-    const reservation = await ticket.reserve(expected, 'page', signal);
-    const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
+  for (;;) {
+    const { entries: requested, maxBytes, expectedBytes } = pageLimit;
+    const reservation = await ticket.reserve(expectedBytes, signal);
+    const bounds = { maxBytes, expectedBytes, reserve: reservation.resize };
     try {
-      const page = await receivePage(service, { ...read, pageSize: requested }, clock, at, reservation.signal, bounds);
-      reservation.signal.throwIfAborted();
+      const page = await receivePage(service, { ...read, pageSize: requested }, clock, at, signal, bounds);
       const { bytes, items, next } = page;
-      reservation.finish(bytes);
+      void reservation.resize(bytes);
       pageLimit.fitted({ requested, received: items, moved: next !== null && next !== at.cursor, bytes });
       return page;
     } catch (error) {
+      pageLimit.interrupted(reservation.bytes);
       reservation.release();
       signal.throwIfAborted();
-      if (reservation.preemptedFor !== null) expected = reservation.preemptedFor;
-      else if (!isOversized(error)) throw error;
-      else if (requested === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
-      else pageLimit.tooLarge(requested, error);
+      if (!isOversized(error)) throw error;
+      if (requested === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
+      pageLimit.tooLarge(requested, error);
     }
   }
 }

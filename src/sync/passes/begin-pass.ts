@@ -47,7 +47,7 @@ async function beginNow(
 ): Promise<Pass | null> {
   const { store, clock, reconcile } = context;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
-  const { serviceTime, errorMs } = await readServiceTime(kind, context, signal);
+  const { serviceTime, errorMs } = await readServiceTime(context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
   // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
@@ -75,14 +75,13 @@ export function recentSince(until: Date, last: LastPass | null, windowMs: number
  * many milliseconds its results may be too early.
  */
 async function readServiceTime(
-  kind: NewPass['kind'],
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<{ readonly serviceTime: (monotonic: number) => number; readonly errorMs: number }> {
   const { read, clock } = context;
   const probe = { filters: read.filters, start: { since: new Date(clock.now()) } };
   const sentAt = clock.monotonic();
-  const serviceDate = await readServiceDate(probe, kind, context, signal);
+  const serviceDate = await readServiceDate(probe, 'background', context, signal);
   const answeredAt = clock.monotonic();
   const now = clock.now();
   const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;

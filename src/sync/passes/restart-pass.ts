@@ -10,7 +10,7 @@ import type { PassContext } from './pass-context.js';
  * @throws AnotherOrganization
  */
 export async function findRestartPosition(
-  { kind, since, deliveredUpTo }: Pass,
+  { since, deliveredUpTo }: Pass,
   refusal: unknown,
   feed: string,
   context: PassContext,
@@ -19,12 +19,12 @@ export async function findRestartPosition(
   if (deliveredUpTo === null) return { cursor: null, since };
   const { read, clock } = context;
   const probe = { filters: read.filters, start: { since: deliveredUpTo } };
-  const serviceDate = await readServiceDate(probe, kind, context, signal);
+  const serviceDate = await readServiceDate(probe, 'background', context, signal);
   const before = fallbackTime(deliveredUpTo, serviceDate ?? new Date(clock.now()));
   const from = since !== null && since > before ? since : before;
-  const again = await readRunsFrom(from, kind, context, signal);
+  const again = await readRunsFrom(from, 'background', context, signal);
   if (!(await isSameOrganization(again, from, deliveredUpTo, feed, context, signal))) {
     throw refusal;
   }
-  return (await findPositionWithin(from, deliveredUpTo, kind, context, signal)) ?? { cursor: null, since };
+  return (await findPositionWithin(from, deliveredUpTo, 'background', context, signal)) ?? { cursor: null, since };
 }

@@ -84,7 +84,7 @@ export async function runPass(
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
   const start = await findStart(state, lease.feed, context, signal);
   const maxHeldPages = readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
-  const options = { priority: state.pass.kind, maxJoined: 1, deadEnd: state.deadEnd };
+  const options = { priority: 'background', maxJoined: 1, deadEnd: state.deadEnd } as const;
   const pages = prefetchPages(start, options, { ...context, maxHeldPages }, signal);
   const begunAt = clock.monotonic();
   // The database has lost commits, or another writer moved the pass: a cursor may return without a circle.

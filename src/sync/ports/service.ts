@@ -38,12 +38,17 @@ export interface FeedRequest {
   readonly markdown: boolean;
 }
 
-/** Limit on the body of one response. */
+/** Limits on the body of one response. */
 export interface BodyBounds {
   /** Maximum size, bytes, decompressed. */
   readonly maxBytes: number;
-  /** Called with the bytes in memory: with the total once the response states its length, otherwise as they are received. */
-  readonly onReceived: (bytes: number) => void;
+  /** Expected size, bytes. */
+  readonly expectedBytes: number;
+  /**
+   * Called before the response takes this much memory in total. Until it resolves, the response is not read further, and its
+   * timeout does not run.
+   */
+  readonly reserve: (bytes: number) => Promise<void>;
 }
 
 /** A response body that is JSON of the interface's outer shape; its entries are not checked. */

@@ -29,12 +29,9 @@ export async function listEntries(
   limit: number,
   signal: AbortSignal,
 ): Promise<{ readonly items: number; readonly next: string | null; readonly isCached: boolean } | null> {
-  const bounds = { maxBytes: MAX_PROBE_BYTES, onReceived: () => {} };
+  const request = { ...probe, limit, markdown: false, maxBytes: MAX_PROBE_BYTES };
   try {
-    const { items, nextCursor, cache } = await service.readPage(
-      { ...probe, limit, markdown: false, ...bounds },
-      signal,
-    );
+    const { items, nextCursor, cache } = await service.readPage(request, signal);
     return { items: items.length, next: nextCursor, isCached: Boolean(cache) };
   } catch (error) {
     if (!isOversized(error)) throw error;
@@ -51,20 +48,9 @@ export async function readServiceDate(
 ): Promise<Date | null> {
   const ticket = budget.enqueue(priority);
   try {
-    for (let expected = 0; ; ) {
-      const reservation = await ticket.reserve(expected, 'page', signal);
-      const bounds = { maxBytes: LARGEST_ENTRY_BYTES, onReceived: (bytes: number) => reservation.grow(bytes) };
-      try {
-        const request = { ...probe, limit: 1, markdown: false, ...bounds };
-        return (await service.readPage(request, reservation.signal)).serviceDate;
-      } catch (error) {
-        signal.throwIfAborted();
-        if (reservation.preemptedFor === null) throw error;
-        expected = reservation.preemptedFor;
-      } finally {
-        reservation.release();
-      }
-    }
+    const { resize } = await ticket.reserve(0, signal);
+    const bounds = { maxBytes: LARGEST_ENTRY_BYTES, reserve: resize };
+    return (await service.readPage({ ...probe, limit: 1, markdown: false, ...bounds }, signal)).serviceDate;
   } finally {
     ticket.close();
   }

@@ -2,19 +2,19 @@ import { classifyError, type Failure } from '../../core/errors.js';
 import type { Reservation } from '../memory/memory-budget.js';
 import { LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
 import type { FeedService, PendingReason, RawRun } from '../ports/index.js';
-import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
+import type { ResultSizes } from './result-sizes.js';
 
 export type WantedRun = Parameters<typeof judgeResult>[0];
 
 /**
  * The outcome of one attempt. The memory of a loaded result stays reserved until its reservation is released. `does_not_fit`:
- * there was not enough memory, so the attempt does not count; with the required bytes, 0 if unknown.
+ * there was not enough memory, so the attempt does not count.
  */
 export type LoadOutcome =
   | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly reservation: Reservation })
   | Postponed
-  | { readonly kind: 'does_not_fit'; readonly bytes: number };
+  | { readonly kind: 'does_not_fit' };
 
 /** The result could not be loaded. `retryAfterMs`: minimum pause that the service asked for, milliseconds. */
 export type Postponed = Extract<ResultVerdict, { kind: 'pending' }> & Pick<Failure, 'retryAfterMs'>;
@@ -22,14 +22,10 @@ export type Postponed = Extract<ResultVerdict, { kind: 'pending' }> & Pick<Failu
 /** Options for loading the results of one page, or one pending result. */
 export interface LoadOptions {
   readonly signal: AbortSignal;
-  /** Higher goes first. */
-  readonly priority: number;
-  /** Reserves memory when the request is about to be sent. Returns null if there is none. */
-  readonly reserve: () => Reservation | null;
-  /** Maximum size of a result, bytes. */
+  /** The memory of the result. */
+  readonly reservation: Reservation;
+  /** Maximum size of the result, bytes. */
   readonly maxBytes: number;
-  /** Called when the request is sent. */
-  readonly onRequest: () => void;
 }
 
 /** Makes one attempt to load a result. Never rejects. */
@@ -38,48 +34,47 @@ export type LoadResult = (run: WantedRun, options: LoadOptions) => Promise<LoadO
 export interface LoadSettings {
   readonly service: FeedService;
   readonly markdown: boolean;
-  /** Maximum number of requests at once. */
-  readonly concurrency: number;
+  readonly sizes: ResultSizes;
+  /** Size to assume for a result that did not fit, bytes. */
+  readonly unfitBytes: number;
 }
 
-/** Creates a loader that limits the number of concurrent requests for the results of a feed. */
-export function createLoadResult({ service, markdown, concurrency }: LoadSettings): LoadResult {
-  const limited = limitConcurrency(concurrency);
-
-  const request = async (run: WantedRun, maxBytes: number, reservation: Reservation): Promise<RawRun> => {
-    const { signal } = reservation;
+/** Creates a loader for the results of a feed. */
+export function createLoadResult({ service, markdown, sizes, unfitBytes }: LoadSettings): LoadResult {
+  const request = async (run: WantedRun, { maxBytes, reservation, signal }: LoadOptions): Promise<RawRun> => {
     signal.throwIfAborted();
-    const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
+    const bounds = { maxBytes, expectedBytes: sizes.largest ?? 0, reserve: reservation.resize };
     const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
     signal.throwIfAborted();
     return answer;
   };
 
-  const attempt = async (run: WantedRun, { reserve, maxBytes, onRequest }: LoadOptions): Promise<LoadOutcome> => {
-    const reservation = reserve();
-    if (reservation === null) return { kind: 'does_not_fit', bytes: 0 };
-    onRequest();
+  return async (run, options) => {
+    const { reservation, maxBytes } = options;
+    const expected = reservation.bytes;
     try {
-      const answer = await request(run, maxBytes, reservation);
+      const answer = await request(run, options);
+      const { length } = answer.body;
+      sizes.add(length);
       const verdict = judgeResult(run, answer, markdown);
       if (verdict.kind === 'loaded') {
-        reservation.finish(answer.body.length);
+        void reservation.resize(length);
         return { ...verdict, reservation };
       }
       reservation.release();
       return verdict;
     } catch (error) {
+      const { bytes, isRefused } = reservation;
       reservation.release();
-      if (reservation.preemptedFor !== null) return { kind: 'does_not_fit', bytes: reservation.preemptedFor };
       const { kind, action, retryAfterMs } = classifyError(error);
-      if (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES) return { kind: 'does_not_fit', bytes: 0 };
+      if (isRefused || (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES)) {
+        sizes.add(unfitBytes);
+        return { kind: 'does_not_fit' };
+      }
+      if (bytes > expected) sizes.add(bytes);
       return { kind: 'pending', reason: reasonOf(kind), ...(action === 'retry' && { retryAfterMs }) };
     }
   };
-
-  return (run, options) =>
-    // Rejects only if the signal aborts while the request waits for others.
-    limited(() => attempt(run, options), options).catch(() => ({ kind: 'pending', reason: 'not_loaded' }));
 }
 
 function reasonOf(kind: string): PendingReason {

@@ -1,19 +1,20 @@
 import type { Clock } from '../../core/clock.js';
-import type { MemoryBudget, MemoryTicket, Priority, Reservation } from '../memory/memory-budget.js';
+import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
 import { type CheckedEntry, type CheckedPage, type Loading, withPending } from '../page/check-page.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
 import type { FeedStore, PendingReason } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
+import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { withTimeout } from '../waiting/with-timeout.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
 import {
   createLoadResult,
-  type LoadOptions,
   type LoadOutcome,
   type LoadSettings,
   type Postponed,
   type WantedRun,
 } from './load-result.js';
+import { createResultSizes } from './result-sizes.js';
 
 /** Bounds of loading full results (promise 3). */
 export const RESULT_LIMITS = {
@@ -29,6 +30,9 @@ const DAY_MS = 24 * 3_600_000;
 /** Maximum difference of this clock and the database's with which every result to be stored is loaded, milliseconds. */
 const MAX_CLOCK_DIFFERENCE_MS = 3_600_000;
 
+/** Minimum size to reserve for a result, of the budget: 1 MiB. It limits how many are requested at once. */
+const LEAST_SHARE = 1 / 64;
+
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
 /** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
@@ -43,12 +47,13 @@ export interface ResultLoader {
   loadOnce(
     run: WantedRun,
     signal: AbortSignal,
-    priority?: Extract<Priority, 'deferred' | 'pending'>,
   ): Promise<(Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void }>;
 }
 
-export interface ResultLoaderOptions extends LoadSettings {
+export interface ResultLoaderOptions extends Pick<LoadSettings, 'service' | 'markdown'> {
   readonly clock: Clock;
+  /** Maximum number of requests at once for the results of pages, and for pending results. */
+  readonly concurrency: number;
   readonly store: Pick<FeedStore, 'findStored'>;
   readonly budget: MemoryBudget;
   /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */
@@ -56,13 +61,29 @@ export interface ResultLoaderOptions extends LoadSettings {
 }
 
 export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
-  const { store, clock, budget, markdown, keptDays } = options;
-  const loadResult = createLoadResult(options);
+  const { store, clock, budget, markdown, keptDays, concurrency } = options;
+  const sizes = createResultSizes();
+  const halfBudget = budget.bytes / 2;
+  const expectedBytes = (unknown: number) => Math.max(LEAST_SHARE * budget.bytes, sizes.largest ?? unknown);
+  const loadResult = createLoadResult({ ...options, sizes, unfitBytes: halfBudget });
+  // Two limits: a pending result may wait for the memory of a page, whose results must not wait for it.
+  const limitOfPages = limitConcurrency(concurrency);
+  const limitPending = limitConcurrency(concurrency);
+  let first: Promise<LoadOutcome> | null = null;
 
-  const loadWithRetries = async (run: WantedRun, options: LoadOptions): Promise<LoadOutcome> => {
-    const { signal } = options;
+  /** Loads the first result of the feed alone, which shows how large they may be. */
+  const afterFirst = async (load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
+    if (first === null) {
+      first = load();
+      return first;
+    }
+    await first;
+    return load();
+  };
+
+  const withRetries = async (signal: AbortSignal, load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
     for (let tries = 1; ; tries += 1) {
-      const outcome = await loadResult(run, options);
+      const outcome = await load();
       if (outcome.kind === 'does_not_fit') return signal.aborted ? NOT_LOADED : outcome;
       if (outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries) return outcome;
       const pauseMs = pauseAfter(tries, { ...outcome, action: 'retry' }, clock.random(), RESULT_BACKOFF);
@@ -72,41 +93,24 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     }
   };
 
-  const loadAll = async (wanted: readonly CheckedEntry[], ticket: MemoryTicket, signal: AbortSignal) => {
-    let outOfMemory = false; // then no further result is requested
-    let bytesLeft: number = RESULT_LIMITS.pageBytes;
-    const reserve = (until: AbortSignal) => {
-      const reservation = outOfMemory ? null : ticket.tryReserve(0, 'result', until);
-      outOfMemory ||= reservation === null;
-      return reservation;
-    };
-    const fitIntoPage = (outcome: LoadOutcome): LoadOutcome => {
-      if (outcome.kind !== 'loaded') return outcome;
-      const { bytes } = outcome.reservation;
-      if (bytes > bytesLeft) {
-        outcome.reservation.release();
-        return { kind: 'does_not_fit', bytes };
-      }
-      bytesLeft -= bytes;
-      return outcome;
-    };
-    return withTimeout(clock, RESULT_LIMITS.pageMs, signal, (until, startTimer) => {
-      const loadOptions = {
-        signal: until,
-        priority: -ticket.rank,
-        reserve: () => reserve(until),
-        maxBytes: RESULT_LIMITS.pageBytes,
-        onRequest: startTimer,
+  const loadAll = (wanted: readonly CheckedEntry[], ticket: MemoryTicket, signal: AbortSignal) =>
+    withTimeout(clock, RESULT_LIMITS.pageMs, signal, (until, startTimer) => {
+      let outOfMemory = false; // then no further result is requested
+      const attempt = async (run: WantedRun): Promise<LoadOutcome> => {
+        const reservation = outOfMemory ? null : ticket.tryReserve(expectedBytes(0), RESULT_LIMITS.pageBytes);
+        if (reservation !== null) startTimer();
+        const outcome = await (reservation === null
+          ? DOES_NOT_FIT
+          : loadResult(run, { reservation, maxBytes: RESULT_LIMITS.pageBytes, signal: until }));
+        outOfMemory ||= outcome.kind === 'does_not_fit';
+        return outcome;
       };
+      const load = (run: WantedRun) =>
+        limitOfPages(() => afterFirst(() => attempt(run)), { signal: until, priority: -ticket.rank }).catch(notLoaded);
       return Promise.all(
-        wanted.map(async (entry) => {
-          const outcome = await loadWithRetries(entry.accepted.run, loadOptions);
-          outOfMemory ||= outcome.kind === 'does_not_fit' && outcome.bytes > 0; // it was preempted
-          return [entry, fitIntoPage(outcome)] as const;
-        }),
+        wanted.map(async (entry) => [entry, await withRetries(until, () => load(entry.accepted.run))] as const),
       );
     });
-  };
 
   const notStoredYet = async (entries: readonly CheckedEntry[]): Promise<readonly CheckedEntry[]> => {
     if (entries.length === 0) return [];
@@ -135,32 +139,25 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     });
   };
 
-  const loadOnce: ResultLoader['loadOnce'] = async (run, signal, priority = 'pending') => {
-    const ticket = budget.enqueue(priority);
-    const release = () => ticket.close();
-    for (let bytes = 0; ; ) {
-      // Waits for memory before it waits for a free request: downloads that will release memory may need that request.
-      const reservation: Reservation | null = await ticket.reserve(bytes, 'result', signal).catch(() => null);
-      if (reservation === null) return { ...NOT_LOADED, release };
-      const outcome = await loadResult(run, {
-        signal,
-        priority: -ticket.rank,
-        reserve: () => reservation,
-        maxBytes: LARGEST_ENTRY_BYTES,
-        onRequest: () => {},
-      });
-      if (outcome.kind !== 'does_not_fit') {
-        if (outcome.kind === 'pending') release();
-        return { ...outcome, release };
-      }
-      bytes = outcome.bytes;
-    }
+  const loadOnce: ResultLoader['loadOnce'] = async (run, signal) => {
+    const ticket = budget.enqueue('background');
+    const load = async () => {
+      const reservation = await ticket.reserve(expectedBytes(halfBudget), signal);
+      return loadResult(run, { reservation, maxBytes: LARGEST_ENTRY_BYTES, signal });
+    };
+    const outcome = await limitPending(load, { signal }).catch(notLoaded);
+    const verdict = outcome.kind === 'does_not_fit' ? NOT_LOADED : outcome;
+    return { ...verdict, release: () => ticket.close() };
   };
 
   return { completePage, loadOnce };
 }
 
 const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
+const DOES_NOT_FIT = { kind: 'does_not_fit' } as const;
+
+/** The outcome of a load that the signal aborted while it waited for others or for memory. */
+const notLoaded = () => NOT_LOADED;
 
 function withResult(entry: CheckedEntry, outcome: LoadOutcome): CheckedEntry {
   if (outcome.kind === 'does_not_fit') return pendingEntry(entry, 'no_memory');

@@ -87,7 +87,7 @@ async function retryRun(
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
   const { store, loader, observer, pendingRetryMs } = context;
-  const tried = await loader.loadOnce(run, signal, run.reason === 'no_memory' ? 'deferred' : 'pending');
+  const tried = await loader.loadOnce(run, signal);
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs, tried.retryAfterMs);
   try {
     const outcome = await limited(async () => {

@@ -24,11 +24,10 @@ export function tickWhileWaiting<Context extends Waiting>(context: Context): Con
   };
 
   const enqueue: MemoryBudget['enqueue'] = (priority) => {
-    const ticket = budget.enqueue(priority);
+    const ticket = budget.enqueue(priority, whileTicking);
     open.add(ticket);
     return {
       ...ticket,
-      reserve: async (...request) => ticket.tryReserve(...request) ?? (await whileTicking(ticket.reserve(...request))),
       close: () => {
         open.delete(ticket);
         ticket.close();

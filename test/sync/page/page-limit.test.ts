@@ -109,9 +109,9 @@ describe('the number of entries that a page is requested for', () => {
     expect([first.entries, limit.entries]).toEqual([1, 1]);
   });
 
-  it('expects as many bytes as the previous page had', () => {
+  it('expects a quarter more bytes than the previous page had', () => {
     const limit = createPageLimit(200, BUDGET);
     limit.fitted({ requested: 200, received: 200, moved: true, bytes: 321 });
-    expect(limit.expectedBytes).toBe(321);
+    expect(limit.expectedBytes).toBe(402);
   });
 });

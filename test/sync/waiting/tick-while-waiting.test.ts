@@ -33,7 +33,7 @@ function setup({ entryBytes = 0, over = () => ({}) }: Options = {}) {
   const budget = createMemoryBudget(BUDGET);
   const stop = new AbortController();
   const observer = silentObserver({ ticked: liveness.ticked });
-  const pageLimit = createPageLimit(10, BUDGET, undefined, BUDGET / 2);
+  const pageLimit = createPageLimit(10, BUDGET);
   const parts = { clock, service, store, observer, budget, pageLimit, stepMs: 1000, ...over(service) };
   const following = syncFeed(engineContext(parts), stop.signal);
   const end = () => {
@@ -51,11 +51,10 @@ function setup({ entryBytes = 0, over = () => ({}) }: Options = {}) {
   return { budget, store, service, isAliveForAnHour, clock, end };
 }
 
-/** Takes all memory, as pages of higher rank that are being committed do. Returns what releases it. */
+/** Takes all memory, as pages of other feeds that are being committed do. Returns what releases it. */
 async function takeMemory(budget: FeedContext['budget']) {
-  const ticket = budget.enqueue('deferred');
-  const reservation = await ticket.reserve(BUDGET, 'result', new AbortController().signal);
-  reservation.finish(BUDGET);
+  const ticket = budget.enqueue('feed');
+  await ticket.reserve(BUDGET, new AbortController().signal);
   return () => ticket.close();
 }
 
