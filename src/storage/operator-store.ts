@@ -2,7 +2,7 @@ import type { StoreConnection } from './connection/store-connection.js';
 import { createFeedReports } from './feeds/feed-report.js';
 import { createFeeds } from './feeds/feeds.js';
 import { createPassRequests } from './passes/request-pass.js';
-import { createEntryComparison } from './runs/compare-entries.js';
+import { createEntryComparison, createRunCount } from './runs/compare-entries.js';
 import { createDeletedRuns } from './runs/deleted-runs.js';
 import { createPendingResults } from './runs/pending-results.js';
 import { createQuarantinedEntries } from './runs/quarantined-entries.js';
@@ -20,5 +20,6 @@ export function createOperatorStore(connection: StoreConnection) {
     deletedRuns: createDeletedRuns(connection),
     readFeedReports: createFeedReports(connection),
     compareEntries: createEntryComparison(connection),
+    countRuns: createRunCount(connection),
   };
 }

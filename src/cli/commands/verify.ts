@@ -25,6 +25,8 @@ interface Summary extends Record<Verdict, number> {
   compared: number;
   truncated: number;
   tooNew: number;
+  /** Stored runs of a range in which the feed lists nothing at all. */
+  notListed: number;
 }
 
 const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_content', 'quarantined'];
@@ -76,6 +78,9 @@ async function verify(
     try {
       const isRead = await compareAll({ work, since, until, printer, summary }, io);
       if (!isRead) throw new CommandFailure('differences were found; the output was closed before the end');
+      if (summary.compared + summary.tooNew === 0) {
+        summary.notListed = await work.countRuns(work.feed.name, { since, until }, settings.feed.filters);
+      }
     } catch (error) {
       printer.fail();
       throw error;
@@ -84,6 +89,7 @@ async function verify(
     const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
     if (found > 0)
       throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} differ from the feed`);
+    if (summary.notListed > 0) throw nothingListed(summary);
     if (summary.compared === 0) throw nothingCompared(summary);
   });
 }
@@ -126,6 +132,12 @@ function addPage(summary: Summary, { compared, tooNew, deliveredUpTo }: Verified
   summary.deliveredUpTo = deliveredUpTo;
 }
 
+function nothingListed({ since, notListed }: Summary): CommandFailure {
+  return new CommandFailure(
+    `the feed lists no entry delivered since ${formatTime(since)}, but the database has ${counted(notListed, 'run', 'runs')} there: the service may have removed them or lost its feed, or the key belongs to another organization. Ask its operators`,
+  );
+}
+
 function nothingCompared({ since, tooNew }: Summary): CommandFailure {
   const reason =
     tooNew > 0
@@ -152,7 +164,7 @@ function noteOtherFilters({ feed, settings }: FeedCommandContext<never>, { note 
 
 function emptySummary(since: Date): Summary {
   const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
-  return { since, deliveredUpTo: since, compared: 0, ...counts, truncated: 0, tooNew: 0 };
+  return { since, deliveredUpTo: since, compared: 0, ...counts, truncated: 0, tooNew: 0, notListed: 0 };
 }
 
 interface Printer {
@@ -197,7 +209,7 @@ function describeVerdict({ verdict, storedRevision, differing }: Verified): stri
 }
 
 function describeSummary(summary: Summary): string {
-  const { since, deliveredUpTo, compared, tooNew } = summary;
+  const { since, deliveredUpTo, compared, tooNew, notListed } = summary;
   const counts: readonly (readonly [number, string])[] = [
     [summary.same, 'as in the feed, or newer'],
     [summary.pending, 'pending'],
@@ -209,8 +221,9 @@ function describeSummary(summary: Summary): string {
     [summary.quarantined, 'in quarantine'],
     [summary.truncated, 'truncated in the feed: data not compared'],
     [tooNew, 'not compared: delivered after the time up to which the data is complete'],
+    [notListed, 'in the database, not listed by the feed'],
   ];
-  const width = String(Math.max(compared, tooNew)).length + 2;
+  const width = String(Math.max(compared, tooNew, notListed)).length + 2;
   const lines = counts
     .filter(([number]) => number > 0)
     .map(([number, what]) => `${String(number).padStart(width)} ${what}`);

@@ -2,6 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import { createStatus } from '../../storage/feeds/status.js';
 import { isDeadEnd } from '../../sync/page/end-of-feed.js';
 import { checkAnsweredPage } from '../../sync/page/read-page.js';
+import { possibleDelivery } from '../../sync/page/service-clock.js';
 import { type Step, walkFeed } from '../../sync/page/walk-feed.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -46,8 +47,8 @@ export async function* verifyFeed(
   clock: Clock,
 ): AsyncGenerator<VerifiedPage> {
   const { connection, feed, settings } = work;
-  const { filters, pageLimit: pageSize } = settings.feed;
-  const read = { filters, markdown: false, pageSize };
+  const { filters, markdown, pageLimit: pageSize } = settings.feed;
+  const read = { filters, markdown, pageSize };
   const status = await createStatus(connection, clock.monotonic).readStatus(feed.name);
   const completeTo = status.readAt - (status.lagMs ?? Number.POSITIVE_INFINITY);
   const walk = walkFeed({ cursor: null, since }, { service, read, clock }, new AbortController().signal);
@@ -60,8 +61,8 @@ export async function* verifyFeed(
     const edgeMs = EDGE_MS + answered.times.receivedAt - answered.times.polledAt;
     const entries = await withRetries(() => verifyPage(page.checked, work), retryOptions);
     const last = page.provenUpTo ?? deliveredUpTo;
-    // An entry without a delivery time was delivered no later than the last entry of its page.
-    const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
+    // An entry without a possible delivery time was delivered no later than the last entry of its page.
+    const when = ({ deliveredAt }: Verified) => possibleDelivery(deliveredAt, clock.now()) ?? last;
     const wanted = entries.filter((entry) => until === null || when(entry) <= until);
     const due = wanted.filter((entry) => page.monotonicTimeOf(when(entry)) <= completeTo - edgeMs);
     deliveredUpTo = last;

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { EntryBatch } from '../../sync/ports/index.js';
+import type { EntryBatch, FeedFilters } from '../../sync/ports/index.js';
 import { received } from '../commit/commit-parameters.js';
-import type { StoreConnection } from '../connection/store-connection.js';
+import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
 import { isDeleted } from './deleted-runs.js';
 
@@ -15,7 +15,7 @@ export interface Comparison {
   readonly storedRevision: number | null;
   /**
    * Names of the interface fields that differ, if the revision is the same. The row is the union of all sources, so only fields
-   * with a value in the entry count. For optional fields that affect no decision, the row only needs to have a value.
+   * with a value in the entry count.
    */
   readonly differing: readonly string[];
   /** The stored result is pending; its data is not compared. */
@@ -41,18 +41,20 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
         CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[
           CASE WHEN run.status <> received.status THEN 'status' END,
           CASE WHEN run.environment <> received.environment THEN 'environment' END,
-          CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
+          CASE WHEN ${differs('document_type_slug')} OR ${differs('document_type_name')} THEN 'documentType' END,
+          CASE WHEN ${differs('file_name')} THEN 'fileName' END,
           CASE WHEN received.test_mode_revision IS NOT NULL AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
           -- A complete row without data differs from a truncated entry, which has data in its full result.
           CASE WHEN run.result_state = 'complete' AND (${differs('data')}
             OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
           CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
           CASE WHEN ${failureDiffers('error')} THEN 'error' END,
-          CASE WHEN ${isMissing('partner_name')} THEN 'partnerName' END,
-          CASE WHEN ${isMissing('ocr_confidence')} THEN 'ocrConfidence' END,
-          CASE WHEN ${isMissing('submitted_at')} THEN 'submittedAt' END,
-          CASE WHEN ${isMissing('completed_at')} THEN 'completedAt' END,
-          CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
+          CASE WHEN ${differs('partner_name')} THEN 'partnerName' END,
+          CASE WHEN ${differs('ocr_confidence')} THEN 'ocrConfidence' END,
+          CASE WHEN ${differs('submitted_at')} THEN 'submittedAt' END,
+          CASE WHEN ${differs('completed_at')} THEN 'completedAt' END,
+          CASE WHEN ${differs('delivered_at')} THEN 'deliveredAt' END,
+          CASE WHEN ${differs('markdown')} THEN 'markdown' END
         ], NULL) ELSE '{}'::text[] END AS differing,
         COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
         ${isDeleted(sql`received`, keptDays)} AS deleted,
@@ -78,6 +80,25 @@ function failureDiffers(column: string): RawBuilder<boolean> {
   return sql`((${received} IS NOT NULL OR received.status = 'completed') AND ${run} IS DISTINCT FROM ${received})`;
 }
 
-function isMissing(column: string): RawBuilder<boolean> {
-  return sql`(${sql.ref(`received.${column}`)} IS NOT NULL AND ${sql.ref(`run.${column}`)} IS NULL)`;
+/**
+ * Creates a function that counts the stored runs of a feed that it should list with these filters since a time. It may apply
+ * `since` to any time of a run, so all of them count.
+ */
+export function createRunCount({ db, tables }: StoreConnection) {
+  return async (feed: string, { since, until }: DeliveryRange, filters: FeedFilters): Promise<number> => {
+    const { status, environment, documentType } = filters;
+    const { rows } = await sql<{ runs: number }>`
+      SELECT count(*)::int AS runs FROM ${tables.runs}
+      WHERE feed = ${feed} AND delivered_at <= COALESCE(${timestamp(until)}, 'infinity')
+        AND LEAST(delivered_at, completed_at, submitted_at) >= ${timestamp(since)}
+        AND status = ANY (${status}::text[]) AND ${environment}::text IN ('all', environment)
+        AND (${documentType}::text IS NULL OR document_type_slug = ${documentType})`.execute(db);
+    return rows[0]?.runs ?? 0;
+  };
+}
+
+/** A range of delivery times; `until` null: to the present. */
+interface DeliveryRange {
+  readonly since: Date;
+  readonly until: Date | null;
 }

@@ -40,7 +40,7 @@ export function isPlausible(time: Date, { wallClock, serviceDate }: AnswerTimes)
 /** How far ahead of this process's clock a delivery time must be to be certainly wrong, milliseconds. */
 const CERTAINLY_WRONG_MS = 24 * 3_600_000;
 
-/** Returns whether an entry was delivered after a time. A delivery time that is certainly wrong does not show it. Pure. */
-export function isDeliveredAfter(time: Date, deliveredAt: Date | null, wallClock: number): boolean {
-  return deliveredAt !== null && deliveredAt > time && deliveredAt.getTime() <= wallClock + CERTAINLY_WRONG_MS;
+/** Returns a delivery time; null if it is ahead of any clock, which says nothing about the entry. Pure. */
+export function possibleDelivery(deliveredAt: Date | null, wallClock: number): Date | null {
+  return deliveredAt !== null && deliveredAt.getTime() <= wallClock + CERTAINLY_WRONG_MS ? deliveredAt : null;
 }

@@ -5,7 +5,7 @@ import { type PageProgress, type PageResult, reportLoading, storePage } from '..
 import type { CheckedEntry } from '../page/check-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
-import { isDeliveredAfter } from '../page/service-clock.js';
+import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import { prefetchPages } from '../prefetch/prefetch-pages.js';
@@ -184,7 +184,8 @@ function storePassPage(
 }
 
 function withoutLaterEntries(page: CompletedPage, until: Date, wallClock: number): CompletedPage {
-  const isDue = ({ accepted: { run } }: CheckedEntry) => !isDeliveredAfter(until, run.deliveredAt, wallClock);
+  const isDue = ({ accepted: { run } }: CheckedEntry) =>
+    (possibleDelivery(run.deliveredAt, wallClock) ?? until) <= until;
   return { ...page, completed: page.completed.filter(isDue) };
 }
 

@@ -78,6 +78,13 @@ describe('verify', () => {
     ['documentType', sql`document_type_slug = NULL`],
     ['partnerTestMode', sql`partner_test_mode = true`],
     ['data', sql`data = NULL`],
+    ['documentType', sql`document_type_name = 'Lieferschein'`],
+    ['fileName', sql`file_name = 'other.pdf'`],
+    ['partnerName', sql`partner_name = 'Other GmbH'`],
+    ['ocrConfidence', sql`ocr_confidence = 0.5`],
+    ['submittedAt', sql`submitted_at = submitted_at - interval '1 ms'`],
+    ['completedAt', sql`completed_at = completed_at + interval '1 ms'`],
+    ['deliveredAt', sql`delivered_at = delivered_at - interval '1 ms'`],
     ['partnerName', sql`partner_name = NULL`],
     ['ocrConfidence', sql`ocr_confidence = NULL`],
     ['submittedAt', sql`submitted_at = NULL`],
@@ -90,6 +97,47 @@ describe('verify', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET ${change} WHERE scan_id = ${scanId}`);
     expect(await differences()).toMatchObject([{ scanId, revision: 1, what: 'other_content', differing: [field] }]);
     expect((await run('--since 24h')).out).toContain(`${scanId}, revision 1: other content: ${field}\n`);
+  });
+
+  it('compares the markdown when the feed lists it', async () => {
+    const scanId = deliver({ markdown: '# Rechnung' });
+    deliver({ markdown: '# Mahnung' });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET markdown = '# Gutschrift' WHERE scan_id = ${scanId}`);
+    expect(await differences()).toMatchObject([{ scanId, differing: ['markdown'] }]);
+  });
+
+  it('reports stored runs where the feed lists nothing at all', async () => {
+    const fields = { submittedAt: hoursAgo(2), completedAt: hoursAgo(2), deliveredAt: hoursAgo(2) };
+    const feed = await bench.takeFeed({ baseUrl: emulator.url });
+    await feed.commit([
+      entryJson({ scanId: 'a', ...fields }),
+      entryJson({ scanId: 'b', ...fields }),
+      entryJson({ scanId: 'test', environment: 'test', ...fields }),
+      entryJson({ scanId: 'undated', ...fields, deliveredAt: null }),
+      entryJson({ scanId: 'submitted before', ...fields, submittedAt: hoursAgo(30) }),
+    ]);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), complete_from = NULL`);
+    const { exitCode, out, err } = await run('--since 24h');
+    expect(exitCode).toBe(1);
+    expect(out).toContain('\n  2 in the database, not listed by the feed\n');
+    expect(err).toMatch(/the feed lists no entry delivered since \S+, but the database has 2 runs there: .*Ask its/);
+    const { summary } = JSON.parse((await run('--since 24h --json')).out);
+    expect(summary).toMatchObject({ compared: 0, notListed: 2 });
+    expect((await run(`--since 24h --until ${hoursAgo(4)}`)).exitCode).toBe(75);
+    deliver({ scanId: 'c', deliveredAt: hoursAgo(3) });
+    expect((await run('--since 24h')).err).toBe('scanfeed: 1 of 1 entry differ from the feed\n');
+  });
+
+  it('compares an entry when its delivery time is far in the future', async () => {
+    const scanId = deliver();
+    const wrong = 'dated wrong';
+    const text = entryJson({ scanId: wrong, deliveredAt: '2038-01-19T03:14:07Z' });
+    emulator.appendRaw([{ text, deliveredAt: hoursAgo(1) }]);
+    deliver({ deliveredAt: hoursAgo(0.9) });
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanId}, ${wrong})`);
+    expect((await differences()).map((found) => found.scanId)).toEqual([scanId, wrong]);
   });
 
   it('ignores omitted fields, but reports a complete row without data', async () => {
