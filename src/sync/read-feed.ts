@@ -37,6 +37,7 @@ export async function readFeed(
     at: { cursor: null, since: null },
   };
   let failures = 0;
+  let fences = 0;
   /**
    * The position to continue from; null: read the stored one. Kept between polls, because the fence rejects a commit from any other
    * cursor.
@@ -57,9 +58,13 @@ export async function readFeed(
         polledAt = page.polledAt;
         if (failures > 0) observer.recovered('feed');
         failures = 0;
+        fences = 0;
       });
       if (progress === 'fenced') {
         if (!(await store.renewLease(lease, context.leaseTtlMs))) return;
+        // Another writer moved the position; it is read again. If that does not help, something else keeps the commits back.
+        fences += 1;
+        if (fences > 1) await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
         continue;
       }
       if (state.at.cursor !== null) position = state.at; // without a cursor, the fence would not notice another `since`

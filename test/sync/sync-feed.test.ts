@@ -357,6 +357,40 @@ describe('a stuck cursor', () => {
   });
 });
 
+describe('commits that are fenced although the lease is held', () => {
+  it('are tried again with growing pauses, as if a trigger on feeds kept them back', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(...runs(10));
+    const commitPage = store.commitPage.bind(store);
+    let fenced = 0;
+    store.commitPage = async (page) => {
+      if (fenced === 20) return commitPage(page);
+      fenced += 1;
+      return { kind: 'fenced' };
+    };
+    await follow(20_000);
+    expect(fenced).toBeGreaterThan(2);
+    expect(fenced).toBeLessThan(20);
+    fenced = 20;
+    await follow(200_000);
+    expect(store.rows.size).toBe(10);
+  });
+
+  it('are tried again at once when another writer has moved the position', async () => {
+    const { service, store, clock, follow } = bench();
+    service.feed.push(...runs(10));
+    const commitPage = store.commitPage.bind(store);
+    const times: number[] = [];
+    store.commitPage = async (page) => {
+      times.push(clock.monotonic());
+      return times.length === 1 ? { kind: 'fenced' } : commitPage(page);
+    };
+    await follow(1_000);
+    expect(store.rows.size).toBe(10);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeLessThan(1_000);
+  });
+});
+
 describe('freshness', () => {
   it('ignores a delivery time in the future', async () => {
     const { service, store, clock, follow } = bench();

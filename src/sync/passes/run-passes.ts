@@ -80,7 +80,8 @@ function createPassesOfKind(
       await runRepeatedly(kind, context, signal, async () => {
         const result = await runner.runSlice(signal);
         if (result === 'none') return 'done';
-        if (result === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) {
+        if (result === 'fenced') {
+          if (await store.renewLease(lease, leaseTtlMs)) return { pauseMs: pollIntervalMs };
           end = 'lease lost';
           return 'over';
         }
