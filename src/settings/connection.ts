@@ -23,21 +23,25 @@ export function readConnection(variable: Variable<ConnectionParameters | null>, 
   const parameters: ConnectionParameters = { ...fallbacks, ...source?.() };
   const { host, user, port = '5432', dbname: database = user, channel_binding: binding = 'disable' } = parameters;
   if (host === undefined || user === undefined) return reportMissing(variable, source, parameters, reader);
-  const tls = readTls(parameters, reader.env.HOME, mistakeIn(variable, source, reader));
+  const tls = readTls(parameters, reader, mistakeIn(variable, source, reader));
   if (tls === null) return null;
   if (binding === 'require')
     reader.warnings.push('channel_binding=require is treated as prefer: it is used if the server offers it');
-  const password = source?.().password === undefined ? pgPassword : () => source().password ?? '';
+  const password =
+    source?.().password === undefined ? pgPassword?.current : async () => (await source.current()).password ?? '';
+  const { readAgain, ...options } = tls;
   return {
     host,
     port: Number(port),
     user,
     /** Called for every connection, so that a changed file takes effect. Absent if no password is set. */
-    ...(password === null ? {} : { password }),
+    ...(password === undefined ? {} : { password }),
     database,
-    ...tls,
+    ...options,
     enableChannelBinding: binding !== 'disable',
     application_name: 'scanfeed',
+    /** Called before each new connection. Returns the options whose files have changed since. */
+    readAgain: async () => ({ user: (await source?.current())?.user ?? user, ...(await readAgain()) }),
   };
 }
 

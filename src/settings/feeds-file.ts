@@ -4,7 +4,8 @@ import { basename } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { type FeedEntry, KEYS, parseEntries } from './feed-entries.js';
 import { HIDDEN, type Mistake, SettingsError } from './mistakes.js';
-import { fileVariableOf, type ReadFile, readText } from './reader.js';
+import { fileVariableOf } from './reader.js';
+import { type ReadFile, readText } from './reread.js';
 import { readSettings, type SettingsFor, type SettingsOptions } from './settings.js';
 import { type Group, VARIABLES } from './variables.js';
 
@@ -50,7 +51,7 @@ export function feedsFilePath(env: NodeJS.ProcessEnv = process.env): string | nu
 export async function readFeedsFile<G extends Group = Group>(
   path: string,
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = readText, clock }: FeedsFileOptions<G>,
+  { need, readFile = readText, onKept, clock }: FeedsFileOptions<G>,
 ): Promise<FeedsFile<G>> {
   const text = await readSettledText(path, readFile, clock);
   const { entries, problems } = await parseEntries(text, basename(path));
@@ -59,7 +60,7 @@ export async function readFeedsFile<G extends Group = Group>(
   const invalid = new Map<string, Mistake[]>();
   const invalidKeyFiles = new Set<string>();
   const common = new Map<string, Mistake>();
-  const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, shared: new Map() };
+  const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, onKept, shared: new Map() };
   for (const entry of markRepeatedNames(entries)) {
     const result = settingsOf(entry, inherited, options);
     for (const mistake of result.common) common.set(`${mistake.variable} ${mistake.reason}`, mistake);

@@ -1,24 +1,18 @@
-import { readFileSync } from 'node:fs';
 import { HIDDEN, type Mistake } from './mistakes.js';
+import { type KeptValue, type ReadFile, rereading } from './reread.js';
 import type { Variable } from './variables.js';
-
-/** Reads a text file. Throws as `readFileSync` does. */
-export type ReadFile = (path: string) => string;
-
-export function readText(path: string): string {
-  return readFileSync(path, 'utf8');
-}
 
 /** Returns the name of the variable with the path of a file that contains the secret. */
 export function fileVariableOf({ name }: { readonly name: string }): string {
   return `${name}_FILE`;
 }
 
-/**
- * Returns the current value of a secret. Its file is read on every call; while the file is missing or invalid, the last valid value
- * is returned.
- */
-export type Secret<T> = () => T;
+/** Returns the value of a secret as it was read first. */
+export interface Secret<T> {
+  (): T;
+  /** Returns its current value. Its file is read on every call; while the file is missing or invalid, the last valid value counts. */
+  readonly current: () => Promise<T>;
+}
 
 /** Reads variables one by one and collects the mistakes. The values may be used only if there are none. */
 export class Reader {
@@ -30,6 +24,8 @@ export class Reader {
     readonly readFile: ReadFile,
     /** Values that were read from the same environment, by the name of their variable. */
     private readonly shared: Map<string, unknown> = new Map(),
+    /** Called when a file that is read again is unusable. */
+    readonly onKept: (kept: KeptValue) => void = () => {},
   ) {}
 
   /** Reads a value once for all readers that share it. Its mistakes are those of the first one. */
@@ -59,7 +55,7 @@ export class Reader {
     const path = this.env[fileVariable];
     if (!path) {
       const value = this.value(variable);
-      return value === null ? null : () => value as NonNullable<T>;
+      return value === null ? null : secretOf(value as NonNullable<T>, async () => value as NonNullable<T>);
     }
     const expected = `either ${variable.name} or ${fileVariable}`;
     if (this.env[variable.name]) {
@@ -94,37 +90,37 @@ export class Reader {
   }
 
   #fileSecret<T>(variable: Variable<T>, fileVariable: string, path: string): Secret<NonNullable<T>> | null {
-    const { readFile } = this; // the secret must not keep the reader in memory, which has a copy of the environment
-    const read = () => readFile(path).replace(/[\r\n]+$/, '');
+    // The secret must not keep the reader in memory, which has a copy of the environment.
+    const { readFile, onKept } = this;
     let text: string;
     try {
-      text = read();
+      text = readFile(path);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
       this.addMistake(fileVariable, path, 'the path of a readable file', `reading it failed (${code})`);
       return null;
     }
-    if (text === '') {
+    if (withoutLineBreak(text) === '') {
       this.addMistake(fileVariable, path, `a file that contains ${variable.allowed}`, 'the file is empty');
       return null;
     }
-    let lastValid = this.parse(variable, text, fileVariable) as NonNullable<T>;
-    return () => {
-      try {
-        const now = read();
-        if (now !== text) {
-          const result = variable.schema.safeParse(now);
-          if (result.success) {
-            text = now;
-            lastValid = result.data as NonNullable<T>;
-          }
-        }
-      } catch {
-        // the file is being replaced: the last valid value counts
-      }
-      return lastValid;
+    const value = this.parse(variable, withoutLineBreak(text), fileVariable) as NonNullable<T>;
+    const parse = ([changed = '']: readonly string[]) => {
+      const result = variable.schema.safeParse(withoutLineBreak(changed));
+      if (!result.success) throw new TypeError('the file is invalid'); // the result may contain the secret
+      return result.data as NonNullable<T>;
     };
+    const read = { variable: fileVariable, files: [path], texts: [text], value, parse };
+    return secretOf(value, rereading(read, readFile, onKept));
   }
+}
+
+function secretOf<T>(first: T, current: () => Promise<T>): Secret<T> {
+  return Object.assign(() => first, { current });
+}
+
+function withoutLineBreak(text: string): string {
+  return text.replace(/[\r\n]+$/, '');
 }
 
 function isServiceLink(name: string, value: string): boolean {

@@ -1,7 +1,8 @@
 import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
-import { fileVariableOf, Reader, type ReadFile, readText } from './reader.js';
+import { fileVariableOf, Reader } from './reader.js';
+import { type KeptValue, type ReadFile, readText } from './reread.js';
 import { readSystemd } from './systemd.js';
 import { readTraces } from './traces.js';
 import { unknownNames } from './unknown-names.js';
@@ -47,6 +48,8 @@ export interface SettingsOptions<G extends Group> {
   /** The groups that a command needs, by default all; the others are neither required nor checked. */
   readonly need?: readonly G[];
   readonly readFile?: ReadFile;
+  /** Called when a file that is read again is unusable, so that its last valid value is kept. */
+  readonly onKept?: ((kept: KeptValue) => void) | undefined;
   /** Values shared by the feeds of a file: see {@link Reader.once}. */
   readonly shared?: Map<string, unknown>;
 }
@@ -57,9 +60,9 @@ export interface SettingsOptions<G extends Group> {
  */
 export function readSettings<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = readText, shared }: SettingsOptions<G> = {},
+  { need, readFile = readText, shared, onKept }: SettingsOptions<G> = {},
 ): SettingsFor<G> {
-  const reader = new Reader(env, readFile, shared);
+  const reader = new Reader(env, readFile, shared, onKept);
   const groups: readonly Group[] = need ?? GROUPS;
   const settings = Object.fromEntries(groups.map((group) => [group, READERS[group](reader)]));
   if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
@@ -107,7 +110,7 @@ function readService(reader: Reader) {
     /** With the version prefix, without a trailing slash. */
     baseUrl: addressOf(url),
     /** Called for every request, so that a changed file takes effect. */
-    readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
+    readApiKey: readApiKey?.current ?? (async () => HIDDEN), // never used: a missing key is a mistake
     /** Path of the file that contains the key, if it is read from one. */
     apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),

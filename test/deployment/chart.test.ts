@@ -201,7 +201,7 @@ describe('the manifests', () => {
         expect(feeds.length).toBeGreaterThan(0);
         for (const { service, warnings } of feeds) {
           expect(warnings).toEqual([]);
-          expect(service.readApiKey()).toBe('key');
+          expect(await service.readApiKey()).toBe('key');
         }
       }
     }

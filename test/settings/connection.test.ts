@@ -1,11 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { sql } from 'kysely';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { readSettings } from '../../src/settings/settings.js';
 import { DatabaseClient } from '../../src/storage/connection/client.js';
+import { openDatabase } from '../../src/storage/connection/pool.js';
 import { testCertificate } from '../support/certificate.js';
 import { type HandshakeServer, startHandshakeServer, type TlsAnswer } from '../support/postgres-handshake.js';
-import { mistakesWith, settingsWith } from '../support/settings.js';
+import { LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
 const ONE_HOST = 'one host, or the folder of a Unix socket; with several servers, an address of the primary';
 
@@ -58,20 +61,20 @@ describe('the connection', () => {
       'postgres://u@h/d?application_name=x&connect_timeout=5&pgbouncer=true',
       { host: 'h', application_name: 'scanfeed' },
     ],
-  ])('reads %s as libpq does', (url, expected) => {
+  ])('reads %s as libpq does', async (url, expected) => {
     const { password, ...connection } = connectionWith({ DATABASE_URL: url });
-    const shown = { ...connection, ...(password === undefined ? {} : { password: password() }) };
+    const shown = { ...connection, ...(password === undefined ? {} : { password: await password() }) };
     expect(shown).toMatchObject(expected);
   });
 
-  test('uses PG* variables when there is no URL, or the URL does not specify a part', () => {
+  test('uses PG* variables when there is no URL, or the URL does not specify a part', async () => {
     const env = { PGHOST: 'pg', PGPORT: '7', PGUSER: 'me', PGPASSWORD: 'mine', PGDATABASE: 'db', PGSSLMODE: 'disable' };
     const alone = connectionWith(env);
     expect(alone).toMatchObject({ host: 'pg', port: 7, user: 'me', database: 'db', ssl: false });
-    expect(alone.password?.()).toBe('mine');
+    expect(await alone.password?.()).toBe('mine');
     const both = connectionWith({ ...env, DATABASE_URL: 'postgres://you@h/d' });
     expect(both).toMatchObject({ host: 'h', port: 7, user: 'you', database: 'd' });
-    expect(both.password?.()).toBe('mine');
+    expect(await both.password?.()).toBe('mine');
   });
 
   test('uses another connection for migrations when one is set', () => {
@@ -236,6 +239,39 @@ describe('sslmode', () => {
     writeFileSync(join(home, '.postgresql', 'root.crt'), ours.cert);
     expect(await logIn('sslmode=require', stranger, { HOME: home })).toBe('DEPTH_ZERO_SELF_SIGNED_CERT');
     expect(await logIn('sslmode=require', ours, { HOME: home })).toBe('tls');
+  });
+
+  test('a pool trusts a rotated authority, and keeps the last valid one while its file is unusable', async () => {
+    const server = await startHandshakeServer(stranger);
+    servers.push(server);
+    const file = join(folder, 'rotated.pem');
+    writeFileSync(file, ours.cert);
+    const kept: unknown[] = [];
+    const url = `postgres://u@127.0.0.1:${server.port}/d?sslmode=verify-full&sslrootcert=${file}`;
+    const settings = readSettings({ ...LEAST, DATABASE_URL: url }, { onKept: (value) => kept.push(value) });
+    const database = openDatabase({ connection: settings.database.connection, maxConnections: 1 });
+    const connect = () => sql`SELECT 1`.execute(database.sql).then(String, String);
+    try {
+      for (const text of [ours.cert, 'half a certificate', 'half a certificate']) {
+        writeFileSync(file, text);
+        expect(await connect()).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');
+      }
+      expect(kept).toEqual([{ variable: 'PGSSLROOTCERT', reason: 'ERR_OSSL_PEM_NO_START_LINE' }]);
+      writeFileSync(file, stranger.cert);
+      void connect();
+      await vi.waitFor(() => expect(server.logins).toEqual(['tls']));
+    } finally {
+      await database.close();
+    }
+  });
+
+  test('the role of a URL file is read again', async () => {
+    const file = join(folder, 'url');
+    writeFileSync(file, 'postgres://first:one@h/d');
+    const { database } = readSettings({ ...LEAST, DATABASE_URL: '', DATABASE_URL_FILE: file });
+    writeFileSync(file, 'postgres://second:two@h/d');
+    const { readAgain, password } = database.connection;
+    expect([(await readAgain()).user, await password?.()]).toEqual(['second', 'two']);
   });
 
   test('prefer rejects bytes that are injected after the answer of the server', async () => {

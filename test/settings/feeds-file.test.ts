@@ -85,10 +85,10 @@ describe('the feeds file', () => {
     expect(invalid).toEqual([]);
     const [acme, globex] = feeds;
     expect(acme?.service.baseUrl).toBe('https://service.example/v1');
-    expect(acme?.service.readApiKey()).toBe('key-of-the-test');
+    expect(await acme?.service.readApiKey()).toBe('key-of-the-test');
     expect(acme?.feed).toMatchObject({ name: 'acme', pollIntervalMs: 30_000, leaseTtlMs: 20_000, start: 'beginning' });
     expect(globex?.service.baseUrl).toBe('https://eu.service.example/v1');
-    expect(globex?.service.readApiKey()).toBe('key-of-globex');
+    expect(await globex?.service.readApiKey()).toBe('key-of-globex');
     expect(globex?.database).toMatchObject({ schema: 'globex' });
     expect(globex?.feed).toMatchObject({
       name: 'globex',
@@ -133,7 +133,7 @@ describe('the feeds file', () => {
     const keys = { '/run/secrets/scanfeed/acme': 'one', '/run/secrets/scanfeed/globex': 'two' };
     const { feeds, invalid } = await read(example, {}, keys);
     expect(invalid).toEqual([]);
-    expect(feeds.map(({ service }) => service.readApiKey())).toEqual(['one', 'two']);
+    expect(await Promise.all(feeds.map(({ service }) => service.readApiKey()))).toEqual(['one', 'two']);
   });
 
   test('sets the default where a key has no value', async () => {
@@ -327,7 +327,7 @@ describe('the feeds file', () => {
     };
     const { feeds } = await readFeedsFile(PATH, LEAST, { readFile: (path) => files(contents)(path), clock });
     contents['/keys/acme'] = 'two';
-    expect(feeds[0]?.service.readApiKey()).toBe('two');
+    expect(await feeds[0]?.service.readApiKey()).toBe('two');
   });
 
   test('shows no key and no path of a key in settings and mistakes', async () => {

@@ -289,15 +289,15 @@ describe('settings', () => {
 describe('secrets', () => {
   const canary = 'canary-5f1d';
 
-  test('never show in the settings', () => {
+  test('never show in the settings', async () => {
     const settings = settingsWith({
       SCANFEED_API_KEY: canary,
       DATABASE_URL: `postgres://u:${canary}@h/d`,
       SCANFEED_MIGRATION_DATABASE_URL: `postgres://u:${canary}@h2/d`,
       HTTPS_PROXY: `http://u:${canary}@proxy:1`,
     });
-    expect(settings.service.readApiKey()).toBe(canary);
-    expect(settings.database.connection.password?.()).toBe(canary);
+    expect(await settings.service.readApiKey()).toBe(canary);
+    expect(await settings.database.connection.password?.()).toBe(canary);
     expect(JSON.stringify(settings)).not.toContain(canary);
     expect(inspect(settings, { depth: 9, showHidden: true })).not.toContain(canary);
   });
@@ -331,15 +331,15 @@ describe('secrets', () => {
     expect(error.mistakes).toMatchObject([{ variable: `${name}_FILE`, reason: 'reading it failed (ENOENT)' }]);
   });
 
-  test('are read from a file without the trailing line break', () => {
+  test('are read from a file without the trailing line break', async () => {
     const { service } = settingsWith(
       { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/key' },
       { '/run/key': `${canary}\r\n` },
     );
-    expect(service.readApiKey()).toBe(canary);
+    expect(await service.readApiKey()).toBe(canary);
   });
 
-  test('change when their file changes, and keep the last valid value while it is unusable', () => {
+  test('change when their file changes, and keep the last valid value while it is unusable', async () => {
     const contents: Record<string, string> = { '/run/key': 'first\n', '/run/url': 'postgres://u:one@h/d' };
     const env = {
       SCANFEED_API_KEY: '',
@@ -350,15 +350,15 @@ describe('secrets', () => {
     const { service, database } = settingsWith(env, contents);
     contents['/run/key'] = 'second\n';
     contents['/run/url'] = 'postgres://u:two@h/d';
-    expect([service.readApiKey(), database.connection.password?.()]).toEqual(['second', 'two']);
+    expect([await service.readApiKey(), await database.connection.password?.()]).toEqual(['second', 'two']);
     contents['/run/key'] = '';
-    expect(service.readApiKey()).toBe('second');
+    expect(await service.readApiKey()).toBe('second');
     contents['/run/key'] = 'with space';
-    expect(service.readApiKey()).toBe('second');
+    expect(await service.readApiKey()).toBe('second');
     delete contents['/run/key'];
-    expect(service.readApiKey()).toBe('second');
+    expect(await service.readApiKey()).toBe('second');
     contents['/run/key'] = 'third';
-    expect(service.readApiKey()).toBe('third');
+    expect(await service.readApiKey()).toBe('third');
   });
 
   test.each([

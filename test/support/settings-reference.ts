@@ -19,8 +19,12 @@ are ignored with a warning.
 
 - **Durations** are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`; **sizes** \`64MiB\` (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`).
 - **Secrets** (marked 🔒) can be read from a file instead: \`NAME_FILE\` is its path. Trailing line breaks are ignored. Only
-  one of the two variables may be set. The file is read whenever the value is needed, so a rotated key or password is used
-  without a restart; while the file is missing or invalid, the last valid value is used. Secrets are never shown.
+  one of the two variables may be set. Secrets are never shown.
+- **Files** are read again, so that what they contain can be rotated without a restart. While a file is missing or invalid, the last
+  valid value counts, and a warning names its variable. The key is read for each request. The role and the password of the database,
+  and the files of \`PGSSLROOTCERT\`, \`PGSSLCERT\` and \`PGSSLKEY\`, are read for each new connection; a new host or database needs a
+  restart. \`SCANFEED_FEEDS_FILE\` is read within 5 s of a change. \`HTTPS_PROXY_FILE\`, and \`NODE_EXTRA_CA_CERTS\`, which Node.js itself
+  reads, need a restart.
 - Each command reads only the groups that it needs: \`migrate\` does not require an API key.
 
 Mistakes are listed by name, with the expected form:

@@ -6,6 +6,7 @@ import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger } from '../../observability/log/logger.js';
 import { feedsFilePath, readFeedsFile, readFeedsText, versionOf } from '../../settings/feeds-file.js';
+import type { KeptValue } from '../../settings/reread.js';
 import { readSettings } from '../../settings/settings.js';
 import { GROUPS } from '../../settings/variables.js';
 import { thisProcess } from '../context/command-process.js';
@@ -31,7 +32,8 @@ export function register(program: Command): void {
     .description('Keep the database in step with the delivery feed, until SIGTERM or SIGINT.')
     .addHelpText('after', examples)
     .action(async () => {
-      const { settings, source } = await readAllSettings();
+      let onKept = (_: KeptValue) => {};
+      const { settings, source } = await readAllSettings((kept) => onKept(kept));
       const logger = createLogger({
         level: settings.process.logLevel,
         format: settings.process.logFormat,
@@ -39,6 +41,7 @@ export function register(program: Command): void {
         feed: 'single' in source ? settings.feed.name : null,
         version: packageVersion(),
       });
+      onKept = (kept) => logger.warn('unusable file, last value kept', { ...kept, remedy: 'correct the file' });
       for (const warning of settings.warnings) logger.warn(warning);
       // Closing the terminal does not end the daemon. Changed key and password files are read again without a signal.
       process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
@@ -61,18 +64,18 @@ export function register(program: Command): void {
 }
 
 /** Reads the settings of the process and of its feeds. */
-async function readAllSettings(): Promise<{
+async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{
   readonly settings: ProcessSettings & { readonly warnings: readonly string[] };
   readonly source: FeedSource;
 }> {
   const path = feedsFilePath();
   if (path === null) {
-    const settings = readSettings();
+    const settings = readSettings(undefined, { onKept });
     return { settings, source: { single: settings } };
   }
   // Each feed has a service of its own.
-  const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service') });
-  const read = () => readFeedsFile(path, undefined, { clock: systemClock });
+  const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service'), onKept });
+  const read = () => readFeedsFile(path, undefined, { clock: systemClock, onKept });
   const readText = async () => readFeedsText(path);
   return { settings, source: { file: await read(), changes: { read, readText, versionOf } } };
 }

@@ -8,6 +8,8 @@ export interface ClientOptions extends Readonly<pg.ClientConfig> {
   readonly tlsOptional?: boolean;
   /** Looks up host names. Default: one lookup at a time for each name. */
   readonly lookup?: LookupFunction;
+  /** Reads files of options again, before each new connection. Never rejects. */
+  readonly readAgain?: () => Promise<Pick<pg.ClientConfig, 'user' | 'ssl'>>;
 }
 
 /**

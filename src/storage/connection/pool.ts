@@ -69,7 +69,8 @@ export function openDatabase(options: DatabaseOptions) {
   const destination = { ...options.connection, deadlineMs: connectDeadlineMs };
   const exhausted = () => poolExhausted(destination, queueDeadlineMs, options.sizeSetting);
   const statementDeadlineMs = options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS;
-  const guarded = guardedPool(pool, clients, { destination, exhausted, statementDeadlineMs });
+  const { readAgain = async () => ({}) } = options.connection;
+  const guarded = guardedPool(pool, clients, { destination, exhausted, statementDeadlineMs, readAgain });
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
     /** Returns the number of connections in use, of idle ones, and of callers waiting for one. */
@@ -125,6 +126,7 @@ interface GuardOptions {
   /** Creates the error of a caller that got no connection because all are in use. */
   readonly exhausted: () => DatabaseError;
   readonly statementDeadlineMs: number;
+  readonly readAgain: NonNullable<ClientOptions['readAgain']>;
 }
 
 /**
@@ -136,7 +138,7 @@ interface GuardOptions {
 function guardedPool(
   pool: pg.Pool,
   clients: ReadonlySet<pg.PoolClient>,
-  { destination, exhausted, statementDeadlineMs }: GuardOptions,
+  { destination, exhausted, statementDeadlineMs, readAgain }: GuardOptions,
 ): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
   const direct = new WeakMap<pg.PoolClient, boolean>();
@@ -178,6 +180,7 @@ function guardedPool(
     connect: async () => {
       try {
         for (;;) {
+          if (pool.idleCount === 0) Object.assign(pool.options, await readAgain());
           const client = await pool.connect();
           if (outdated.has(client)) client.release(true);
           else return guarded(await examined(client));
