@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 
 /** Number of stored runs that show which organization a schema belongs to. */
@@ -10,7 +10,7 @@ export interface SchemaContents {
   readonly isKnown: boolean;
   /** The addresses from which other feeds have read. */
   readonly services: readonly string[];
-  /** The complete runs that changed last, whichever feed delivered them. */
+  /** The complete runs that changed last: of the feed if it has any, else of all feeds. */
   readonly runs: readonly StoredRun[];
 }
 
@@ -23,15 +23,19 @@ export interface StoredRun {
 }
 
 export async function readSchemaContents({ db, tables }: StoreConnection, feed: string): Promise<SchemaContents> {
+  const isKnown = sql`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})`;
+  const latest = (condition: RawBuilder<unknown>) => sql`
+    SELECT json_agg(stored) FROM (
+      SELECT scan_id AS "scanId", revision, file_name AS "fileName",
+        floor(extract(epoch FROM submitted_at) * 1000)::bigint AS "submittedAt"
+      FROM ${tables.runs} WHERE result_state = 'complete' AND ${condition} ORDER BY change_seq DESC LIMIT ${SHOWN_RUNS}
+    ) AS stored`;
+  // A feed that is not known has no runs, which a search for them would find out by reading all others.
   const { rows } = await sql<SchemaContents>`
-    SELECT EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed}) AS "isKnown",
+    SELECT ${isKnown} AS "isKnown",
       ARRAY(
         SELECT DISTINCT base_url FROM ${tables.feeds} WHERE name <> ${feed} AND last_commit_at IS NOT NULL
       ) AS services,
-      (SELECT COALESCE(json_agg(stored), '[]') FROM (
-        SELECT scan_id AS "scanId", revision, file_name AS "fileName",
-          floor(extract(epoch FROM submitted_at) * 1000)::bigint AS "submittedAt"
-        FROM ${tables.runs} WHERE result_state = 'complete' ORDER BY change_seq DESC LIMIT ${SHOWN_RUNS}
-      ) AS stored) AS runs`.execute(db);
+      COALESCE((${latest(sql`feed = ${feed} AND ${isKnown}`)}), (${latest(sql`true`)}), '[]') AS runs`.execute(db);
   return rows[0] as SchemaContents;
 }
