@@ -32,7 +32,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
     ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
     ...report.passes.map(passLine),
-    ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${withoutData(report)}`],
+    ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${notProductive(report)}`],
     ['Recently stored', `${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
@@ -130,8 +130,10 @@ function lastDelivery({ lastDeliveredAt }: FeedReport, now: number): string {
   return `${lastDeliveredAt.toISOString()} (${formatSeconds(Math.max(0, now - lastDeliveredAt.getTime()) / 1_000)} ago)`;
 }
 
-function withoutData({ runsWithoutData: runs }: FeedReport): string {
-  return runs === 0 ? '' : `; ${runs} completed without usable data, never productive`;
+function notProductive({ runsWithoutData, runsWithEarlierTestMode }: FeedReport): string {
+  const without = runsWithoutData === 0 ? '' : `; ${runsWithoutData} completed without usable data, never productive`;
+  const earlier = runsWithEarlierTestMode;
+  return `${without}${earlier === 0 ? '' : `; ${earlier} in test mode only because an earlier revision says so`}`;
 }
 
 function counts(byReason: Readonly<Record<string, number>>): string {

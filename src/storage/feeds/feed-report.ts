@@ -35,6 +35,8 @@ export interface FeedReport {
   readonly runsEstimated: boolean;
   /** Completed runs whose data is missing, null or not an object. */
   readonly runsWithoutData: number;
+  /** Completed productive runs that are in test mode only because an earlier revision said so. */
+  readonly runsWithEarlierTestMode: number;
   /** Runs stored or changed in the last five minutes, up to 10,000. */
   readonly storedRecently: number;
   /** Number of pending results that are retried, by reason. */
@@ -124,6 +126,8 @@ export function createFeedReports({ db, tables }: StoreConnection) {
           (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
         (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name AND status = 'completed'
           AND result_state = 'complete' AND data IS NULL) AS "runsWithoutData",
+        (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name AND status = 'completed'
+          AND environment = 'prod' AND partner_test_mode AND test_mode_revision < revision) AS "runsWithEarlierTestMode",
         (SELECT count(*)::int FROM latest
           WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedRecently",
         (SELECT min(pending_since) FROM ${tables.runs} AS run

@@ -75,6 +75,19 @@ describe('status', () => {
     expect(out).toMatch(/^Runs: +2; 1 completed without usable data, never productive$/m);
   });
 
+  it('counts completed runs that only an earlier revision puts into test mode', async () => {
+    const set = (testMode: boolean, revision: number) =>
+      bench.rows(sql`UPDATE ${tables.runs} SET partner_test_mode = ${testMode}, test_mode_revision = 1, revision = ${revision}
+        WHERE scan_id = 'a'`);
+    const [{ revision } = { revision: 1 }] = await bench.rows(
+      sql<{ revision: number }>`SELECT revision FROM ${tables.runs} WHERE scan_id = 'a'`,
+    );
+    await set(true, revision + 1);
+    const { out } = await runCommand(status, ['status'], { env: env() });
+    await set(false, revision + 1);
+    expect(out).toMatch(/^Runs: +2; 1 in test mode only because an earlier revision says so$/m);
+  });
+
   it('fits 80 columns, except for longer addresses, when the output is a terminal', async () => {
     const { out } = await runCommand(status, ['status'], { env: env(), columns: 80 });
     const long = out.split('\n').filter((line) => line.length > 80);
