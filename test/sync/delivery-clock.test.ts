@@ -50,10 +50,11 @@ async function readBacklog({ deliveredAt, sendsDate }: World, known: number, bac
     commits.push({ stored: store.rows.size, falseMs, lagMs: clock.now() - completeAsOf });
     return outcome;
   };
+  deliver(known);
+  await clock.advance(MINUTE);
   const stop = new AbortController();
   const read = { ...engineContext({ clock, service, store }).read, pageSize: PAGE };
   const following = syncFeed(engineContext({ clock, service, store, read, maxPageCommits: 1 }), stop.signal);
-  deliver(known);
   await clock.advance(MINUTE);
   failing = true;
   for (let n = 0; n < backlog; n += 1) {

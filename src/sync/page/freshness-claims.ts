@@ -25,11 +25,10 @@ export function createFreshnessClaims(): FreshnessClaims {
   return {
     next: (page) => {
       const { provenUpTo, polledAt } = page;
-      const first = firstDelivery(page, latest);
-      if (endAt !== null && first !== null) {
-        aheadMs = first.getTime() - endAt;
-        endAt = null;
-      }
+      const first = latest === null ? null : firstDelivery(page, latest);
+      if (endAt !== null && first !== null) aheadMs = first.getTime() - endAt;
+      // Of the first entries that a process reads, nothing shows that they were not listed before: cursors may go back.
+      if (first !== null || (latest === null && page.items > 0)) endAt = null;
       latest = latestDelivery(page, latest);
       if (provenUpTo === null || aheadMs === null)
         return { polledAt, lastDelivered: null, lastDeliveredAt: provenUpTo };
@@ -48,10 +47,10 @@ export function createFreshnessClaims(): FreshnessClaims {
 }
 
 /** Returns the first delivery that a page proves and that is later than every entry before; null if there is none. */
-function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date | null): Date | null {
+function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date): Date | null {
   for (const { accepted } of checked.entries) {
     const { deliveredAt, revision } = accepted.run;
-    if (revision !== 1 || deliveredAt === null || (latest !== null && deliveredAt <= latest)) continue;
+    if (revision !== 1 || deliveredAt === null || deliveredAt <= latest) continue;
     return provenUpTo !== null && deliveredAt <= provenUpTo ? deliveredAt : null;
   }
   return null;

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { checkPage } from '../../../src/sync/page/check-page.js';
+import { createFreshnessClaims } from '../../../src/sync/page/freshness-claims.js';
+import type { FetchedPage } from '../../../src/sync/page/read-page.js';
+import { entryJson, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+
+/** Lead of the clock of delivery times over the monotonic one, milliseconds. */
+const AHEAD_MS = 1_767_000_000_000;
+
+/** A page with entries of revision 1 that were delivered at these monotonic times; the last one is proven. */
+function page(polledAt: number, delivered: readonly number[] = []): FetchedPage {
+  const times = delivered.map((at) => new Date(at + AHEAD_MS));
+  const entries = times.map((time) => entryJson({ scanId: `at-${time.getTime()}`, deliveredAt: time.toISOString() }));
+  const raw = rawPage(pageJson(entries));
+  return {
+    ...{
+      at: { cursor: 'at', since: null },
+      next: 'next',
+      cursorUnusable: false,
+      isCached: false,
+      limit: 10,
+      polls: [],
+    },
+    ...{ items: entries.length, bytes: raw.body.length, checked: checkPage(raw), polledAt },
+    provenUpTo: times.at(-1) ?? null,
+    monotonicTimeOf: () => Number.POSITIVE_INFINITY, // another clock, which allows everything
+    isPlausible: () => true,
+  };
+}
+
+describe('what a page before the end of the feed claims', () => {
+  const reading = () => {
+    const claims = createFreshnessClaims();
+    return { claims, claimed: (next: FetchedPage) => claims.next(next).lastDelivered };
+  };
+
+  it('is nothing before the first end', () => {
+    const { claimed } = reading();
+    expect(claimed(page(1_000, [100, 200]))).toBeNull();
+    expect(claimed(page(2_000, [300]))).toBeNull();
+  });
+
+  it('is the end plus the time between the first entry after it and the last one', () => {
+    const { claims, claimed } = reading();
+    claimed(page(1_000, [100]));
+    claims.ended(page(2_000));
+    expect(claimed(page(10_000, [2_500, 4_000]))).toBe(2_000 + 1_500 - 1);
+    expect(claimed(page(11_000, [9_000]))).toBe(2_000 + 6_500 - 1);
+  });
+
+  it('leaves out entries that are listed again when cursors go back', () => {
+    const { claims, claimed } = reading();
+    claimed(page(1_000, [500, 900]));
+    claims.ended(page(2_000));
+    expect(claimed(page(10_000, [500, 900]))).toBeNull();
+    expect(claimed(page(11_000, [2_500, 4_000]))).toBe(2_000 + 1_500 - 1);
+  });
+
+  it('is nothing if cursors go back after a first poll at the end', () => {
+    const { claims, claimed } = reading();
+    claims.ended(page(2_000));
+    expect(claimed(page(10_000, [500, 900]))).toBeNull();
+    expect(claimed(page(11_000, [2_500, 4_000]))).toBeNull();
+  });
+
+  it('is nothing if the next page does not begin at the end', () => {
+    const { claims, claimed } = reading();
+    claimed(page(1_000, [500]));
+    claims.ended(page(2_000));
+    claims.moved();
+    expect(claimed(page(10_000, [900, 2_500]))).toBeNull();
+  });
+
+  it('is never later than its poll', () => {
+    const { claims, claimed } = reading();
+    claimed(page(1_000, [100]));
+    claims.ended(page(2_000));
+    expect(claimed(page(4_000, [1_000, 5_000]))).toBe(4_000 - 1); // the first one was listed late
+    expect(claimed(page(5_000, [5_500]))).toBe(4_500 - 1);
+  });
+});
