@@ -63,10 +63,14 @@ Only \`name\` is required. Each key overrides the variable of the same name, suc
 environment, and so is everything else. A key without a value sets the default.
 Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
-Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one. The log warns of feeds with
-different keys that share one.
+Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one. A feed that is new in a schema
+is held while the schema contains runs of another base URL, or none of its latest three runs is known to the service with the
+feed's key (same id, file name and time of submission). A feed whose key is in another file than that of an earlier feed of the
+same schema is held until there is such a run.
 
-The file is read again within 5 s of a change: added feeds start, removed ones stop and give back their lease, changed ones
+The file is read again within 5 s of a change, and used once it reads the same a second later. If it gives a feed another schema,
+base URL or key file, it is used once it has not changed for a minute, or after a restart: a file that is being written may lack
+the lines that follow. Then the schema is checked as for a new feed. Added feeds start, removed ones stop and give back their lease, changed ones
 restart, and the others are not disturbed. A mistake in an entry is reported with its line and the name of its feed, and affects
 only that feed: it keeps running with its last valid entry, or does not start. A file that is unreadable, not a list of feeds,
 or has an entry without a valid name is rejected as a whole: the last valid one stays in force, and at the start the process
