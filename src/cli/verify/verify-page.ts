@@ -55,9 +55,10 @@ async function verifyEntries(entries: readonly CheckedEntry[], source: Source): 
       return entry === undefined ? [] : [verified(comparison, entry)];
     });
   } catch (error) {
-    if (classifyError(error).action !== 'data') throw error;
+    const failure = classifyError(error);
+    if (failure.action !== 'data') throw error;
     const [first] = entries;
-    if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first)], source);
+    if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first, failure)], source);
     const middle = Math.ceil(entries.length / 2);
     const halves = [entries.slice(0, middle), entries.slice(middle)];
     return (await Promise.all(halves.map((half) => verifyEntries(half, source)))).flat();

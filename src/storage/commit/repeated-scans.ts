@@ -56,10 +56,10 @@ others AS MATERIALIZED (
 united AS MATERIALIZED (
   WITH RECURSIVE united AS (
     SELECT scan_id, received.revision, ${UNION}, 0 AS others_conflicts, number, members
-    FROM member JOIN received USING (scan_id, position) WHERE number = 1
+    FROM member JOIN received USING (scan_id, position) WHERE member.number = 1
     UNION ALL
-    SELECT scan_id, revision, ${STORED_UNION}, 0, number, members
-    FROM member JOIN ${tables.runs} AS run USING (scan_id) WHERE position = 0
+    SELECT scan_id, run.revision, ${STORED_UNION}, 0, member.number, member.members
+    FROM member JOIN ${tables.runs} AS run USING (scan_id) WHERE member.position = 0
     UNION ALL
     SELECT united.scan_id, united.revision, ${sql.join(UNION_COLUMNS.map((name) => union[name]))},
       united.is_answer OR next.is_answer,

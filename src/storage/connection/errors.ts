@@ -61,6 +61,7 @@ export class DatabaseError extends Error implements Failure {
     readonly kind: string,
     readonly action: Failure['action'],
     message: string,
+    readonly constraint?: string | undefined,
   ) {
     super(message);
   }
@@ -81,7 +82,8 @@ interface PgError {
   code?: unknown;
   severity?: unknown;
   constraint?: unknown;
-  routine?: unknown;
+  table?: unknown;
+  column?: unknown;
 }
 
 /** Returns the SQLSTATE of an error that PostgreSQL itself reported; null for lost connections and other errors. */
@@ -120,9 +122,15 @@ export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
     return new DatabaseError(null, 'connection', 'retry', message);
   }
   const [, kind, action] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
-  const constraint = (error as PgError).constraint;
-  const named = typeof constraint === 'string' ? `, constraint ${constraint}` : '';
+  const constraint = constraintOf(error as PgError);
+  const named = constraint === undefined ? '' : `, constraint ${constraint}`;
   const advice = Object.hasOwn(ADVICE, kind) ? `; ${ADVICE[kind]}` : '';
   const message = `PostgreSQL refused the statement: ${kind} (SQLSTATE ${sqlstate}${named})${advice}`;
-  return new DatabaseError(sqlstate, kind, action, message);
+  return new DatabaseError(sqlstate, kind, action, message, constraint);
+}
+
+/** PostgreSQL names the column of a violated NOT NULL. */
+function constraintOf({ constraint, table, column, code }: PgError): string | undefined {
+  if (code === '23502') return `NOT NULL of ${table}.${column}`;
+  return typeof constraint === 'string' ? constraint : undefined;
 }

@@ -5,7 +5,7 @@ import type { FeedStore, QuarantineEntry } from '../ports/index.js';
 /** How much of a page is unusable. */
 export interface PageQuality {
   readonly entries: number;
-  /** Entries that would be quarantined, by reason. */
+  /** Entries that would be quarantined, by reason; those that a constraint refuses, by its name. */
   readonly bad: Readonly<Record<string, number>>;
 }
 
@@ -20,11 +20,23 @@ export class MostlyBad extends Error implements Failure {
   readonly kind = 'mostly_bad';
   readonly action = 'hold';
   constructor(pages: readonly PageQuality[]) {
+    const reasons = reasonsOf(pages);
+    const [cause, remedy] = reasons.includes(CONSTRAINT) ? OF_DATABASE : OF_SERVICE;
     super(
-      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor skipped, and is requested again. Ask the operators of the service what changed, or use a release of scanfeed that supports it`,
+      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasons}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
     );
   }
 }
+
+const CONSTRAINT = 'constraint ';
+const OF_SERVICE = [
+  'the service has probably changed what it sends',
+  'Ask the operators of the service what changed, or use a release of scanfeed that supports it',
+] as const;
+const OF_DATABASE = [
+  'a constraint of the database refuses them',
+  'Drop the constraint if it was added to the tables of scanfeed, as `scanfeed doctor` shows',
+] as const;
 
 /**
  * Holds a feed if most of its entries are unusable, so that they are not all quarantined (promise 5). One for each feed or pass.
@@ -55,8 +67,9 @@ export function createBreaker(): Breaker {
 /** Returns the quality of a page if these entries of it are quarantined. */
 export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
-  for (const { state, reason } of quarantine) {
-    if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
+  for (const { state, reason, detail } of quarantine) {
+    const shown = reason === 'constraint' ? detail : reason;
+    if (state === 'open') bad[shown] = (bad[shown] ?? 0) + 1;
   }
   return { entries: items, bad };
 }

@@ -1,4 +1,4 @@
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../page/check-page.js';
 import type { CommitOutcome, EntryBatch, QuarantineEntry } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
@@ -38,18 +38,18 @@ export async function commitWithoutRefused(
   } catch (error) {
     if (!isRefused(error) || completed.length === 0) throw error;
   }
-  const isStorable = async (entries: readonly CheckedEntry[]) => {
+  const refusalOf = async (entries: readonly CheckedEntry[]) => {
     signal.throwIfAborted();
     try {
       await tryEntries(batchOf(entries));
-      return true;
+      return null;
     } catch (error) {
-      if (isRefused(error)) return false;
+      if (isRefused(error)) return classifyError(error);
       throw error;
     }
   };
-  const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, isStorable);
-  const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused.map(refusedEntry)];
+  const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, refusalOf);
+  const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused];
   const rest = { batch: batchOf(storable), quarantine };
   return { outcome: await commit(rest), entries: storable, content: rest };
 }
@@ -66,7 +66,7 @@ function repairedOriginals(entries: readonly CheckedEntry[]): readonly Quarantin
 
 interface SortedEntries {
   readonly storable: readonly CheckedEntry[];
-  readonly refused: readonly CheckedEntry[];
+  readonly refused: readonly QuarantineEntry[];
 }
 
 /**
@@ -76,16 +76,17 @@ interface SortedEntries {
 async function addStorable(
   sorted: SortedEntries,
   entries: readonly CheckedEntry[],
-  isStorable: (entries: readonly CheckedEntry[]) => Promise<boolean>,
+  refusalOf: (entries: readonly CheckedEntry[]) => Promise<Failure | null>,
 ): Promise<SortedEntries> {
   const [first] = entries;
   const together = [...sorted.storable, ...entries];
-  if (first === undefined || (await isStorable(together))) return { ...sorted, storable: together };
+  const refusal = first === undefined ? null : await refusalOf(together);
+  if (first === undefined || refusal === null) return { ...sorted, storable: together };
   if (entries.length > 1) {
     const middle = Math.ceil(entries.length / 2);
-    const half = await addStorable(sorted, entries.slice(0, middle), isStorable);
-    return addStorable(half, entries.slice(middle), isStorable);
+    const half = await addStorable(sorted, entries.slice(0, middle), refusalOf);
+    return addStorable(half, entries.slice(middle), refusalOf);
   }
-  if (first.fallback !== undefined) return addStorable(sorted, [first.fallback], isStorable);
-  return { ...sorted, refused: [...sorted.refused, first] };
+  if (first.fallback !== undefined) return addStorable(sorted, [first.fallback], refusalOf);
+  return { ...sorted, refused: [...sorted.refused, refusedEntry(first, refusal)] };
 }

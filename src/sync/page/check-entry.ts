@@ -27,7 +27,7 @@ export type EntryCheck =
 
 /**
  * Why an entry is quarantined. `repeated_field`: it has a field twice, and nothing tells which value is right. `refused`:
- * PostgreSQL does not accept it.
+ * PostgreSQL does not accept it. `constraint`: nor does a constraint of a table, which is named.
  */
 export type RejectReason =
   | 'repeated_field'
@@ -39,7 +39,8 @@ export type RejectReason =
   | 'document_type'
   | 'file_name'
   | ExceededLimit
-  | 'refused';
+  | 'refused'
+  | 'constraint';
 
 /**
  * Maximum length of the values of indexed columns, UTF-8 bytes. An index entry holds 2,704 bytes; the index of a report may

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Failure } from '../../core/errors.js';
 import type { ReadField } from '../../core/json/field-places.js';
 import { bytesOf, elementRanges, memberRanges, sliceOf } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
@@ -113,13 +114,17 @@ export function withPending(entry: CheckedEntry, pending: PendingReason): Checke
 }
 
 /** Returns a quarantine row for an entry that PostgreSQL does not accept. */
-export function refusedEntry({ accepted, payload }: CheckedEntry): QuarantineEntry {
+export function refusedEntry(
+  { accepted, payload }: CheckedEntry,
+  { constraint }: Pick<Failure, 'constraint'> = {},
+): QuarantineEntry {
   const { scanId, revision } = accepted.run;
   return {
     scanId,
     revision,
-    reason: 'refused',
-    detail: 'PostgreSQL does not accept a value of this entry',
+    ...(constraint === undefined
+      ? { reason: 'refused', detail: 'PostgreSQL does not accept a value of this entry' }
+      : { reason: 'constraint', detail: `constraint ${constraint} of the database` }),
     payload: payload(),
     state: 'open',
   };

@@ -51,6 +51,26 @@ describe('a value that PostgreSQL refuses', () => {
     await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
   });
 
+  it.each([
+    [
+      'ADD CONSTRAINT partner_known CHECK (partner_name <> $$unbekannt$$)',
+      'DROP CONSTRAINT partner_known',
+      'partner_known',
+    ],
+    ['ALTER partner_name SET NOT NULL', 'ALTER partner_name DROP NOT NULL', 'NOT NULL of runs.partner_name'],
+  ])('names the constraint when one was added to the table: %s', async (add, drop, name) => {
+    const alter = (change: string) => bench.rows(sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`);
+    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    await alter(add);
+    const partnerName = name === 'partner_known' ? 'unbekannt' : null;
+    const entries = [entryJson({ scanId: `good ${name}` }), entryJson({ scanId: `bad ${name}`, partnerName })];
+    expect(await commitEntries(entries, name)).toMatchObject({ inserted: 1, quarantined: 1 });
+    await alter(drop);
+    expect(
+      await bench.rows(sql`SELECT reason, detail FROM ${tables.quarantine} WHERE scan_id = ${`bad ${name}`}`),
+    ).toEqual([{ reason: 'constraint', detail: `constraint ${name} of the database` }]);
+  });
+
   it('lets a lower revision be stored when the higher one on the page is refused', async () => {
     const scanId = 'two-revisions';
     const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];

@@ -75,6 +75,16 @@ describe('the message', () => {
     expect(thrown?.message).toMatch(/^180 of the last 300 entries .*\(status 120, revision 60\).*Ask the operators/);
   });
 
+  it('names the constraint and does not blame the service when a constraint of the database refuses entries', () => {
+    const checked = checkPage(rawPage(pageJson([entryJson()])));
+    const refused = checked.entries.map((entry) => refusedEntry(entry, { constraint: 'partner_known' }));
+    const { bad } = qualityOf(checked, refused);
+    const counts = Object.fromEntries(Object.keys(bad).map((reason) => [reason, 150]));
+    expect(() => createBreaker().check({ entries: 200, bad: counts })).toThrow(
+      /^150 of .*\(constraint partner_known of the database 150\): a constraint of the database refuses them.*Drop the/,
+    );
+  });
+
   it('has the action hold', () => {
     expect(thrown).toMatchObject({ kind: 'mostly_bad', action: 'hold', name: 'MostlyBad' });
   });
@@ -98,6 +108,11 @@ describe('the quality of a page', () => {
 
   it('counts entries that PostgreSQL refused', () => {
     const checked = checkPage(rawPage(pageJson([entryJson()])));
-    expect(qualityOf(checked, checked.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
+    expect(
+      qualityOf(
+        checked,
+        checked.entries.map((entry) => refusedEntry(entry)),
+      ),
+    ).toEqual({ entries: 1, bad: { refused: 1 } });
   });
 });
