@@ -296,14 +296,9 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'scanfeed: change_clock has lost its row' USING ERRCODE = 'SF001';
     END IF;
-    -- PostgreSQL sends equal notifications of one transaction once, when it commits. If any session on the server listens without
-    -- reading, their queue fills up, and then no transaction with a notification can commit: the feed does without.
-    IF pg_notification_queue_usage() < 0.5 THEN
-        PERFORM pg_notify(current_schema() || '_changes', '');
-    END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION :"schema".lock_change_clock() IS 'Locks change_clock until the end of the transaction, which then notifies listeners of a change, unless the queue of notifications is half full. Fails a commit that finds no row, so that its cursor does not move';
+COMMENT ON FUNCTION :"schema".lock_change_clock() IS 'Locks change_clock until the end of the transaction. Fails a commit that finds no row, so that its cursor does not move';
 
 CREATE FUNCTION :"schema".refuse_overtaken() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -246,7 +246,7 @@ export interface Tables {
   readonly reportProgress: RawBuilder<unknown>;
   /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
   readonly nextChange: RawBuilder<unknown>;
-  /** Locks `change_clock`. Fails if it has no row (SF001). The commit notifies listeners of a change. */
+  /** Locks `change_clock`. Fails if it has no row (SF001). */
   readonly lockChangeClock: RawBuilder<unknown>;
   /** Fails the statement (SF002): another writer has changed one of its runs. */
   readonly refuseOvertaken: RawBuilder<unknown>;

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { notifyChanges } from '../../../src/storage/reporting/notify-changes.js';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useChangeListener } from '../../support/notifications.js';
@@ -18,10 +19,14 @@ beforeEach(async () => {
   feed = await bench.takeFeed();
 });
 
-/** Runs `work` and returns the notifications that it sends. */
+let last: string | null;
+/** Runs `work`, which sends none, and returns the notifications of the leader after it. */
 async function heard(work: () => Promise<unknown>): Promise<string[]> {
+  last = await notifyChanges(bench.connection, null);
   await listener.sent();
   await work();
+  expect(await listener.sent()).toEqual([]);
+  last = await notifyChanges(bench.connection, last);
   return listener.sent();
 }
 
@@ -62,18 +67,21 @@ describe('a listener to scanfeed_changes', () => {
     expect(await heard(() => feed.commit([entry('c')], { from: 'elsewhere' }))).toEqual([]);
   });
 
-  it('hears nothing before the commit when the statement waits for another writer', async () => {
+  it('hears of a commit that was under way when the leader looked', async () => {
     await feed.commit([entry('a')]);
     const other = openTestDatabase(given.url);
     let committing: Promise<unknown> = Promise.resolve();
+    last = await notifyChanges(bench.connection, null);
     await listener.sent();
     await other.sql.transaction().execute(async (writer) => {
       await sql`SELECT FROM ${tables.runs} FOR UPDATE`.execute(writer);
       committing = feed.commit([entry('a', { revision: 2 })]);
       await untilWaiting(other.sql, 1);
+      last = await notifyChanges(bench.connection, last);
       expect(await listener.sent()).toEqual([]);
     });
     await committing;
+    last = await notifyChanges(bench.connection, last);
     expect(await listener.sent()).toEqual(['']);
     await other.close();
   });
@@ -95,6 +103,7 @@ describe('a server whose queue of notifications is full', () => {
         await expect(fill).rejects.toMatchObject({ code: '54000' });
       });
       expect(await (await fullBench.takeFeed()).counts([entry('a')])).toMatchObject({ stored: ['a'] });
+      expect(await notifyChanges(fullBench.connection, null)).toBe('1');
     });
   });
 });
