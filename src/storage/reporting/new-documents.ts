@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
-import type { StoreConnection } from '../connection/store-connection.js';
+import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext } from './decide-columns.js';
 import { BATCH, endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
@@ -58,6 +58,7 @@ interface Range {
 function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range): Promise<FoundFields | null> {
   return db.transaction().execute(async (tx) => {
     const connection = { db: tx, tables };
+    await withoutJit(tx);
     const progress = await tx
       .selectFrom('report_progress')
       .select('change_seq as at')

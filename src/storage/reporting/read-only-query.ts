@@ -66,6 +66,8 @@ export async function runReadOnly(connection: ClientOptions, query: ReadOnlyQuer
 async function begin(client: pg.Client, { role, schema }: ReadOnlyQuery): Promise<void> {
   await client.query('BEGIN READ ONLY');
   await client.query(`SET LOCAL search_path = ${quoted(schema)}`);
+  // Compiling a report takes longer than most reports.
+  await client.query('SET LOCAL jit = off');
   // If this process ends, the server ends the query too.
   await client.query(`SET LOCAL client_connection_check_interval = '2s'`);
   await client.query(`SET LOCAL ROLE ${quoted(role)}`);

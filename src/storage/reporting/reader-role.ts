@@ -18,6 +18,7 @@ export function readerRoleStatements(role: string): readonly string[] {
     `CREATE ROLE ${name} NOLOGIN`,
     `ALTER ROLE ${name} SET default_transaction_read_only = on`,
     `ALTER ROLE ${name} SET statement_timeout = '${STATEMENT_TIMEOUT}'`,
+    `ALTER ROLE ${name} SET jit = off`,
   ];
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
-import type { StoreConnection } from '../connection/store-connection.js';
+import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { quoted, type Tables } from '../schema/schema.js';
 import { endOfBatch } from './find-fields.js';
 import type { ReportView } from './report-view.js';
@@ -106,6 +106,7 @@ export function storeNextRows(
 ): Promise<boolean> {
   const table = sql.raw(storedTable(tables, view.id));
   return db.transaction().execute(async (tx) => {
+    await withoutJit(tx);
     const at = await tx
       .selectFrom('report_views')
       .select('stored_up_to')

@@ -88,10 +88,10 @@ describe('the reader role', () => {
     await sql.raw(`ALTER ROLE ${reader} LOGIN PASSWORD 'secret'`).execute(admin());
     const { sql: db } = openAs(reader);
     const limits =
-      await sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('transaction_read_only') AS reads`.execute(
+      await sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('transaction_read_only') AS reads, current_setting('jit') AS jit`.execute(
         db,
       );
-    expect(limits.rows).toEqual([{ timeout: '5min', reads: 'on' }]);
+    expect(limits.rows).toEqual([{ timeout: '5min', reads: 'on', jit: 'off' }]);
   });
 
   it('is created once when several databases of a server create it at the same time', async () => {

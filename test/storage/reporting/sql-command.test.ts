@@ -45,6 +45,10 @@ describe('sql', () => {
     });
   });
 
+  it('has no report compiled, which takes longer than most reports', async () => {
+    expect((await run("SELECT current_setting('jit')", ['--csv'])).out).toBe('current_setting\r\noff\r\n');
+  });
+
   it('prints the first thousand rows as a table, and all of them otherwise', async () => {
     const { out, err } = await run('SELECT generate_series(1, 2345) AS n');
     expect([out.split('\n').length, err]).toEqual([1_002, 'the first 1000 rows; --csv and --json print all\n']);
