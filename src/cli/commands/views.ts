@@ -122,15 +122,15 @@ function refresh({ all, feed, json }: Given & { all?: true }, io: CommandProcess
   return withReports(io, feed, async (connection, readerRole) => {
     if (all) await forgetProgress(connection);
     const progress = progressLine(io);
-    const scanned = (soFar: number) => {
+    const between = (soFar: number) => {
       progress.show(() => `${counted(soFar, 'change', 'changes')} scanned`);
       return true;
     };
-    const skipped = ({ scanId, error }: SkippedDocument) => {
+    const onSkipped = ({ scanId, error }: SkippedDocument) => {
       progress.clear();
       io.note(`scanfeed: the document of ${scanId} was skipped: ${describeError(error).message}\n`);
     };
-    const done = await refreshReports(connection, readerRole, scanned, skipped).finally(() => progress.clear());
+    const done = await refreshReports(connection, readerRole, { between, onSkipped }).finally(() => progress.clear());
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));

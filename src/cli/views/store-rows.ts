@@ -88,10 +88,11 @@ async function changeStorage(
   if (view.history) throw new CommandFailure('views of superseded revisions cannot keep their rows in a table');
   await setStoresRows(connection, view.id, wanted);
   const progress = progressLine(io);
-  const { busy, failed } = await refreshReports(connection, readerRole, (changes) => {
+  const between = (changes: number) => {
     progress.show(() => `${counted(changes, 'change', 'changes')} scanned, storing rows`);
     return true;
-  }).finally(() => progress.clear());
+  };
+  const { busy, failed } = await refreshReports(connection, readerRole, { between }).finally(() => progress.clear());
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
     throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);

@@ -1,5 +1,8 @@
-import { hasNewChanges } from '../../storage/reporting/new-documents.js';
+import { classifyError } from '../../core/errors.js';
+import type { ViewFailure } from '../../storage/reporting/build-views.js';
+import { hasNewChanges, type SkippedDocument } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
+import { pauseAfter } from '../../sync/retry/backoff.js';
 import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { createBatchRest } from './pacing.js';
 
@@ -8,6 +11,8 @@ const SLICE_MS = 100;
 /** Maximum time of a turn, after which tasks of other schemas run, milliseconds; about half of it is rest. */
 const TURN_MS = 2_000;
 
+/** Pauses of a view that cannot be built or stored. */
+const VIEW_BACKOFF = { firstMs: 5_000, maxMs: 600_000 };
 const SKIPPED =
   'its fields get no columns in typed views, but its run is stored; if PostgreSQL cannot read it, restore it from a backup';
 
@@ -21,6 +26,24 @@ export function refreshViews(
   signal: AbortSignal,
 ): MaintenanceTask {
   let isDue = true;
+  const failing = new Map<string, { readonly error: unknown; readonly failures: number; readonly retryAt: number }>();
+  const isDueAt = (now: number, view: string) => (failing.get(view)?.retryAt ?? now) <= now;
+  /** Each failing view has pauses of its own: its table may never take a row, and the others need not wait. */
+  const note = (failed: readonly ViewFailure[], since: number) => {
+    for (const view of failing.keys()) {
+      if (isDueAt(since, view) && !failed.some((each) => each.view === view)) failing.delete(view);
+    }
+    for (const { view, error } of failed) {
+      const failures = (failing.get(view)?.failures ?? 0) + 1;
+      failing.set(view, {
+        error,
+        failures,
+        retryAt: clock.monotonic() + pauseAfter(failures, classifyError(error), 1, VIEW_BACKOFF),
+      });
+    }
+  };
+  const onSkipped = ({ scanId, error }: SkippedDocument) =>
+    logger.warn('skipped a document for views', { scanId, remedy: SKIPPED, error });
   /** Builds views for some time. Returns whether new documents may be left. */
   const build = async (): Promise<boolean> => {
     const rest = createBatchRest(clock, signal);
@@ -32,16 +55,17 @@ export function refreshViews(
       isTimeLeft = 2 * (clock.monotonic() - since) <= (isReadingInBulk() ? SLICE_MS : TURN_MS);
       return isTimeLeft;
     };
-    const { views, columns, built, failed } = await refreshReports(
-      connection,
-      settings.readerRole,
+    const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, {
       between,
-      ({ scanId, error }) => logger.warn('skipped a document for views', { scanId, remedy: SKIPPED, error }),
-    );
+      onSkipped,
+      isDue: (view) => isDueAt(since, view),
+    });
     if (built.length > 0) {
       logger.info('built typed views', { built: built.length, newViews: views, newColumns: columns });
     }
-    if (failed[0] !== undefined) throw failed[0].error;
+    note(failed, since);
+    const [first] = failing.values();
+    if (first !== undefined) throw first.error;
     return !isTimeLeft;
   };
   return async function* () {

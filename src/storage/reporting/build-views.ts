@@ -18,14 +18,18 @@ export interface ViewFailure {
 }
 
 /** Builds the views whose definition has changed, each in its own transaction: one that fails does not block the others. */
-export async function buildViews(connection: StoreConnection, readerRole: string) {
+export async function buildViews(
+  connection: StoreConnection,
+  readerRole: string,
+  isDue: (view: string) => boolean = () => true,
+) {
   // Reads the built views before the decided ones, so that no view is replaced by an older definition.
   const existing = await readBuilt(connection);
   const built: string[] = [];
   const failed: ViewFailure[] = [];
   for (const { view, fingerprint, ...defined } of await defineViews(connection)) {
     const before = existing.get(view.name);
-    if (before?.exists && before.fingerprint === fingerprint) continue;
+    if ((before?.exists && before.fingerprint === fingerprint) || !isDue(view.name)) continue;
     try {
       const build = {
         definition: defined.statements(fingerprint),

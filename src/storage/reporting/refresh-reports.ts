@@ -16,29 +16,37 @@ export interface Refreshed {
   readonly busy: boolean;
 }
 
+interface RefreshOptions {
+  /**
+   * Called after each batch with the number of changes searched so far; may wait. If it returns false, the remaining documents are
+   * left for the next refresh.
+   */
+  readonly between?: (changes: number) => Promise<boolean> | boolean;
+  /** Called with each document that could not be searched, which is not tried again before it changes. */
+  readonly onSkipped?: (document: SkippedDocument) => void;
+  /** Whether a view is built, and its rows stored, this time. */
+  readonly isDue?: (view: string) => boolean;
+}
+
 /**
  * Searches all new documents for new fields, in batches, and builds the changed views after each batch, so that reports need
  * not wait for the last document.
- * @param between called after each batch with the number of changes searched so far; may wait. If it returns false, the
- *   remaining documents are left for the next refresh
- * @param onSkipped called with each document that could not be searched, which is not tried again before it changes
  */
 export async function refreshReports(
   connection: StoreConnection,
   readerRole: string,
-  between: (changes: number) => Promise<boolean> | boolean = () => true,
-  onSkipped: (document: SkippedDocument) => void = () => {},
+  { between = () => true, onSkipped = () => {}, isDue = () => true }: RefreshOptions = {},
 ): Promise<Refreshed> {
   let [views, columns, changes] = [0, 0, 0];
   const built = new Set<string>();
   const build = async () => {
-    const done = await buildViews(connection, readerRole);
+    const done = await buildViews(connection, readerRole, isDue);
     for (const name of done.built) built.add(name);
     return done.failed;
   };
   const end = async (busy: boolean) => {
     const notBuilt = await build();
-    const notStored = busy ? [] : await storeRows(connection, () => between(changes));
+    const notStored = busy ? [] : await storeRows(connection, isDue, () => between(changes));
     return { views, columns, failed: [...notBuilt, ...notStored], built: [...built], busy };
   };
   for (;;) {
@@ -56,10 +64,12 @@ export async function refreshReports(
 /** Brings the tables of the views that have one up to date. Returns the views for which that failed. */
 async function storeRows(
   connection: StoreConnection,
+  isDue: (view: string) => boolean,
   between: () => Promise<boolean> | boolean,
 ): Promise<readonly ViewFailure[]> {
   const failed: ViewFailure[] = [];
   for (const stored of await findStoredViews(connection)) {
+    if (!isDue(stored.view.name)) continue;
     const storeNext = () =>
       storeNextRows(connection, stored).catch((error: unknown) => {
         failed.push({ view: stored.view.name, error });

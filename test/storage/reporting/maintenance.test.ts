@@ -9,7 +9,7 @@ import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { emptyReports, fieldColumns, NO_READER } from '../../support/reports.js';
+import { emptyReports, fieldColumns, NO_READER, refresh } from '../../support/reports.js';
 import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
@@ -140,6 +140,7 @@ describe('the maintenance of the daemon', () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
     const lines: string[] = [];
+    let now = 0;
     const maintenance = maintain(
       {},
       {
@@ -147,14 +148,52 @@ describe('the maintenance of the daemon', () => {
           lines.push(`${level} ${message}`);
           if (message === 'recovered') maintenance.stop();
         },
-        pause: (n) => {
+        pause: (n, ms) => {
+          now += ms;
           if (n === 4) void bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
         },
       },
+      { monotonic: () => now },
     );
     await maintenance.done;
     expect(lines).toEqual(['warn holding: action required', 'info built typed views', 'info recovered']);
     expect(await viewExists('document_rechnung')).toBe(true);
+  });
+
+  it('tries a view in growing pauses when its table takes no row, and stores the rows of the others', async () => {
+    await bench.rows(sql`CREATE SEQUENCE tries; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'too long' USING ERRCODE = '54000'; END $$`);
+    const page = (n: number) => feed.commit([entryJson({ scanId: `${n}`, data: { a: n, zeilen: [{ b: n }] } })]);
+    await page(1);
+    await refresh(bench);
+    await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+    await refresh(bench);
+    const [first] = await bench.rows(sql<{ id: number }>`
+      SELECT id FROM ${tables.reportViews} WHERE name = 'document_rechnung'`);
+    await bench.rows(sql`CREATE TRIGGER refuse BEFORE INSERT ON ${sql.id('scanfeed_reporting', `stored_${first?.id}`)}
+      FOR EACH ROW EXECUTE FUNCTION refuse()`);
+    await page(2);
+    let now = 0;
+    const ended: boolean[] = [];
+    const maintenance = maintain(
+      {},
+      {
+        pause: async (_, ms) => {
+          now += ms;
+          if (now === 100_000) await page(3);
+          if (now >= 600_000) maintenance.stop();
+        },
+      },
+      { monotonic: () => now, onOutage: ({ endedAt }) => ended.push(endedAt !== null) },
+    );
+    await maintenance.done;
+    const [{ tries, behind } = {}] = await bench.rows(sql<Record<string, unknown>>`
+      SELECT last_value::int AS tries, array_agg(name) FILTER (WHERE stored_up_to < highest) AS behind
+      FROM tries, ${tables.reportViews}, (SELECT max(change_seq) AS highest FROM ${tables.runs}) AS runs
+      WHERE stores_rows GROUP BY 1`);
+    expect({ behind, ended: ended.includes(true) }).toEqual({ behind: ['document_rechnung'], ended: false });
+    expect(tries).toBeGreaterThan(4);
+    expect(tries).toBeLessThan(10);
   });
 
   it('drops its failures when another replica leads', async () => {

@@ -38,18 +38,34 @@ describe('a refresh', () => {
     Object.assign(documents[237] ?? {}, { field_4: '2026-13-13' });
     await feed.commit(documents.map((data, n) => entryJson({ scanId: `scan-${n}`, data })));
     const skipped: SkippedDocument[] = [];
-    await refreshReports(
-      bench.connection,
-      NO_READER,
-      () => true,
-      (document) => skipped.push(document),
-    );
+    await refreshReports(bench.connection, NO_READER, { onSkipped: (document) => skipped.push(document) });
     await bench.rows(sql.raw(intact?.text ?? ''));
     expect(skipped).toMatchObject([{ scanId: 'scan-237', error: { sqlstate: '22007' } }]);
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(
       Array.from({ length: 8 }, (_, n) => `field_${n} numeric`),
     );
     expect(await hasNewChanges(bench.connection)).toBe(false);
+  });
+
+  it('compiles no statement over documents', async () => {
+    await bench.rows(sql`CREATE SEQUENCE public.searched`);
+    const [intact] = await bench.rows(
+      sql<{ text: string }>`SELECT pg_get_functiondef('scanfeed.as_date(jsonb)'::regprocedure) AS text`,
+    );
+    await bench.rows(sql`
+      CREATE OR REPLACE FUNCTION scanfeed.as_date(value jsonb) RETURNS date LANGUAGE plpgsql STABLE AS $$ BEGIN
+        ASSERT current_setting('jit') = 'off';
+        PERFORM nextval('public.searched');
+        RETURN '2026-01-01';
+      END $$`);
+    await store({ datum: '2026-01-01' });
+    await bench.rows(sql`SELECT setval('public.searched', 1)`);
+    expect(await build()).toMatchObject({ failed: [] });
+    await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE name = 'document_rechnung'`);
+    expect(await build()).toMatchObject({ failed: [] });
+    await bench.rows(sql.raw(intact?.text ?? ''));
+    const [searched] = await bench.rows(sql<{ times: number }>`SELECT last_value::int AS times FROM public.searched`);
+    expect(searched?.times).toBeGreaterThan(2);
   });
 
   it('neither waits for nor blocks a report when that reads the view', async () => {

@@ -117,12 +117,9 @@ describe('functions that read values of documents', () => {
       const feed = await takeFeed(createStore(database, settings), testFeed());
       await feed.commit(documents.map((data, place) => entryJson({ scanId: `${place}`, data })));
       const skipped: unknown[] = [];
-      const { failed } = await refreshReports(
-        connectStore(database, TEST_SCHEMA),
-        NO_READER,
-        () => true,
-        (document) => skipped.push(document),
-      );
+      const { failed } = await refreshReports(connectStore(database, TEST_SCHEMA), NO_READER, {
+        onSkipped: (document) => skipped.push(document),
+      });
       await database.close();
       expect({ failed, skipped }, name).toEqual({ failed: [], skipped: [] });
       const rows = await withConnection(url, (client) =>
