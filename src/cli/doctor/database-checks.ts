@@ -15,6 +15,7 @@ import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
 import { quoted } from '../../storage/schema/schema.js';
+import { readSurroundings } from '../../storage/schema/surroundings.js';
 import { counted } from '../terminal/format.js';
 import { describeOngoing } from '../terminal/show-status.js';
 import {
@@ -68,6 +69,7 @@ const CHECKS: Checks<DatabaseContext> = {
   rights: checkRights,
   'reader role': checkReaderRole,
   'report indexes': checkReportIndexes,
+  surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
 };
 
@@ -237,6 +239,27 @@ async function checkReportIndexes(context: DatabaseContext): Promise<Result> {
   if (invalid === undefined) return ok(`${counted(indexes.length, 'index', 'indexes')}, all valid`);
   return warning(
     `the creation of an index was interrupted; run \`scanfeed views index ${invalid.view} ${invalid.columns.join(' ')}\` again`,
+  );
+}
+
+async function checkSurroundings(context: DatabaseContext): Promise<Result> {
+  const { connection, settings, server } = context;
+  const zone = settings.reportingTimeZone;
+  const { refreshes, additions, knowsZone } = await readSurroundings(connection, zone);
+  if (!knowsZone) {
+    return failing(
+      `PostgreSQL does not know the time zone ${zone} (SCANFEED_REPORTING_TIME_ZONE), so daily_statistics keeps the days of another; choose one in pg_timezone_names, or update the time zones of the server`,
+    );
+  }
+  if (refreshes.length > 0) {
+    return warning(
+      'the host sorts texts in another order than when indexes were built. Those of scanfeed do not depend on it, others in this database miss rows; run this as the owner of the database',
+      [`REINDEX DATABASE ${quoted(server.database)}`, ...refreshes],
+    );
+  }
+  if (additions.length === 0) return ok(`collations and time zone as expected, no foreign columns or constraints`);
+  return warning(
+    `not of scanfeed: ${additions.join(', ')}; a constraint may keep runs out, and a later release may need the name`,
   );
 }
 
