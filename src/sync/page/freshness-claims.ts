@@ -56,13 +56,12 @@ function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date): Date
   return null;
 }
 
-function latestDelivery({ checked, isPlausible }: FetchedPage, before: Date | null): Date | null {
+/** An entry that is still in the future by our clock counts too: it may be listed again when it no longer is. */
+function latestDelivery({ checked, possibleDelivery }: FetchedPage, before: Date | null): Date | null {
   let latest = before;
   for (const { accepted } of checked.entries) {
-    const { deliveredAt } = accepted.run;
-    if (deliveredAt !== null && isPlausible(deliveredAt) && (latest === null || deliveredAt > latest)) {
-      latest = deliveredAt;
-    }
+    const deliveredAt = possibleDelivery(accepted.run.deliveredAt);
+    if (deliveredAt !== null && (latest === null || deliveredAt > latest)) latest = deliveredAt;
   }
   return latest;
 }

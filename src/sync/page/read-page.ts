@@ -8,7 +8,7 @@ import { isUsableCursor } from '../recovery/rejected-cursor.js';
 import { type CheckedPage, checkPage } from './check-page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 import { provenDelivery } from './proven-delivery.js';
-import { type AnswerTimes, isPlausible, monotonicTimeOf } from './service-clock.js';
+import { type AnswerTimes, isPlausible, monotonicTimeOf, possibleDelivery } from './service-clock.js';
 
 /** An answered poll of the feed. */
 export interface Poll {
@@ -58,8 +58,8 @@ export interface FetchedPage extends PolledPage, Pick<ReceivedPage, 'bytes'> {
   readonly polledAt: number;
   /** Returns the monotonic time of a delivery time of the service, never after the poll. */
   monotonicTimeOf(deliveredAt: Date): number;
-  /** Returns whether a delivery time is not in the future by the service's clock. */
-  isPlausible(deliveredAt: Date): boolean;
+  /** Returns a delivery time; null if it is ahead of any clock. */
+  possibleDelivery(deliveredAt: Date | null): Date | null;
   /** The delivery time up to which everything was read with this page ({@link provenDelivery}). */
   readonly provenUpTo: Date | null;
 }
@@ -179,7 +179,7 @@ export function checkAnsweredPage({ raw, times, ...polled }: AnsweredPage): Fetc
     provenUpTo: provenDelivery(checked, page),
     polledAt: times.polledAt,
     monotonicTimeOf: (deliveredAt) => monotonicTimeOf(deliveredAt, times),
-    isPlausible: page.isPlausible,
+    possibleDelivery: (deliveredAt) => possibleDelivery(deliveredAt, times.wallClock),
   };
 }
 

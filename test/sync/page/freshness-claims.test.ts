@@ -25,7 +25,7 @@ function page(polledAt: number, delivered: readonly number[] = []): FetchedPage 
     ...{ items: entries.length, bytes: raw.body.length, checked: checkPage(raw), polledAt },
     provenUpTo: times.at(-1) ?? null,
     monotonicTimeOf: () => Number.POSITIVE_INFINITY, // another clock, which allows everything
-    isPlausible: () => true,
+    possibleDelivery: (deliveredAt) => deliveredAt,
   };
 }
 
@@ -55,6 +55,13 @@ describe('what a page before the end of the feed claims', () => {
     claims.ended(page(2_000));
     expect(claimed(page(10_000, [500, 900]))).toBeNull();
     expect(claimed(page(11_000, [2_500, 4_000]))).toBe(2_000 + 1_500 - 1);
+  });
+
+  it('leaves out an entry that was in the future when it was listed before', () => {
+    const { claims, claimed } = reading();
+    claimed({ ...page(1_000, [500, 900]), provenUpTo: null });
+    claims.ended(page(2_000));
+    expect(claimed(page(10_000, [500, 900]))).toBeNull();
   });
 
   it('is nothing if cursors go back after a first poll at the end', () => {
