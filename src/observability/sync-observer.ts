@@ -150,6 +150,11 @@ export function observeSync(options: SyncObserverOptions) {
         remedy: 'ask the operators of the service, or see `scanfeed rewind`',
       });
     },
+    endHidden: () =>
+      logger.warn('end of feed not recognized', {
+        reason: 'cursors of the service belong to their filters, and move with each poll or are missing; the lag grows',
+        remedy: 'set SCANFEED_ENVIRONMENT=all and SCANFEED_STATUS=completed,failed, without SCANFEED_DOCUMENT_TYPE',
+      }),
     leading(until) {
       update(() => state.setLeader(until));
       if (until === null) {

@@ -14,7 +14,12 @@ import { prefetchPages } from './prefetch/prefetch-pages.js';
 import type { ReadAhead } from './prefetch/read-ahead.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
 import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
-import { createStuckReporter, type StuckReporter } from './recovery/stuck-reporter.js';
+import {
+  createHiddenEndReporter,
+  createStuckReporter,
+  type HiddenEndReporter,
+  type StuckReporter,
+} from './recovery/stuck-reporter.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
 import type { IdleGate } from './waiting/idle-gate.js';
 
@@ -33,6 +38,7 @@ export async function readFeed(
     refusals: createCursorRefusals(),
     catchUp: createCatchUpReporter(lease, context),
     stuck: createStuckReporter(lease, context),
+    hiddenEnd: createHiddenEndReporter(context),
     deadEnd: null,
     at: { cursor: null, since: null },
   };
@@ -88,6 +94,7 @@ interface FeedState {
   readonly refusals: CursorRefusals;
   readonly catchUp: CatchUpReporter;
   readonly stuck: StuckReporter;
+  readonly hiddenEnd: HiddenEndReporter;
   deadEnd: DeadEnd | null;
   /** The position that the last committed page led to. */
   at: Position;
@@ -118,6 +125,8 @@ async function readFrom(
     if (result.progress === 'end') state.recentCursors = createRecentCursors();
     if (result.progress === 'end' || result.deadEnd?.isShort === true) claims.ended(page);
     state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
+    const isRefused = result.progress === 'unclear' && (page.items === 0 || result.deadEnd?.isShort === null);
+    state.hiddenEnd.report({ isEnd: result.progress === 'end', isRefused });
     onCommitted(page);
     await reportStored(page, result.progress, state, context.observer);
     pages.release(); // not before: the report may wait for a connection, and refers to the page

@@ -69,6 +69,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     pageLimited: () => {},
     cursorReset: () => {},
     stuck: () => {},
+    endHidden: () => {},
     leading: () => {},
     caughtUp: () => {},
     ...over,

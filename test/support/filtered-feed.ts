@@ -1,8 +1,8 @@
-import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports/index.js';
+import type { FeedRequest, FeedStart, RawPage, SyncObserver } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext } from './engine.js';
+import { engineContext, silentObserver } from './engine.js';
 import { entryJson, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import { VirtualClock } from './virtual-clock.js';
@@ -15,6 +15,7 @@ export const withoutCursorAtEnd = (place: number, end: number) => (place < end ?
 export function filteredFeed(
   nextCursor: (place: number, end: number, request: FeedRequest) => string | null,
   pageSize = 3,
+  observed: Partial<SyncObserver> = {},
 ) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
@@ -52,7 +53,15 @@ export function filteredFeed(
     const reconcile = { intervalMs: null, windowMs: 60_000, fullIntervalMs };
     const read = { ...engineContext({ clock, service, store }).read, pageSize };
     const following = syncFeed(
-      engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
+      engineContext({
+        clock,
+        service,
+        store,
+        reconcile,
+        read,
+        pollIntervalMs: POLL_MS,
+        observer: silentObserver(observed),
+      }),
       stop.signal,
     );
     await clock.advance(ms);

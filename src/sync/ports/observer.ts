@@ -67,6 +67,8 @@ export interface SyncObserver {
   cursorReset(to: Position): void;
   /** The feed is now stuck, or no longer stuck. */
   stuck(stuck: boolean): void;
+  /** The service does not show whether the feed has reached its end, so freshness does not move. */
+  endHidden(): void;
   /** This process holds the lease until this monotonic time; null: it does not hold it. */
   leading(until: number | null): void;
   /** The feed was caught up at this monotonic time, when the poll was sent; null: it is not caught up. */

@@ -7,6 +7,25 @@ export interface StuckReporter {
   report(stuck: boolean): Promise<void>;
 }
 
+/** Number of pages, with no end between them, that the service refuses to list without filters, after which this is reported. */
+const REFUSED_PAGES = 10;
+
+/** Reports that the service never shows whether a page was the last: its cursors belong to their filters, and move or are missing. */
+export interface HiddenEndReporter {
+  /** Called after each page. */
+  report(page: { readonly isEnd: boolean; readonly isRefused: boolean }): void;
+}
+
+export function createHiddenEndReporter({ observer }: Pick<FeedContext, 'observer'>): HiddenEndReporter {
+  let refused = 0;
+  return {
+    report: ({ isEnd, isRefused }) => {
+      refused = isEnd ? 0 : refused + (isRefused ? 1 : 0);
+      if (isRefused && refused === REFUSED_PAGES) observer.endHidden();
+    },
+  };
+}
+
 export function createStuckReporter(lease: LeaseGrant, { store, observer }: FeedContext): StuckReporter {
   /** Null: the state that the previous process stored is not known. */
   let reported: boolean | null = null;
