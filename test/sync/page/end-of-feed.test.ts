@@ -108,19 +108,26 @@ it('keeps the lag low when runs are delivered during every poll and the last pag
 describe('the end of a feed whose cursors are bound to their filters', () => {
   const followed = async (nextCursor: Parameters<typeof filteredFeed>[0]) => {
     let warnings = 0;
-    const feed = filteredFeed(nextCursor, 3, { endHidden: () => (warnings += 1) });
+    const feed = filteredFeed(nextCursor, 3, {
+      endHidden: () => {
+        warnings += 1;
+      },
+    });
     feed.deliver(5);
     await feed.follow(5 * MINUTE);
     expect(feed.store.rows.size).toBe(3);
     return { warnings, endReachedAt: feed.feed()?.endReachedAt, completeAsOf: feed.feed()?.completeAsOf };
   };
   const bound = boundWith(new ModelFailure('http_400', 'hold'));
-  let polls = 0;
+  const polls: number[] = [];
   it.each<readonly [string, Parameters<typeof filteredFeed>[0]]>([
-    ['change with every poll', (place, end, request) => `${bound(place, end, request)}#${(polls += 1)}`],
+    ['change with every poll', (place, end, request) => `${bound(place, end, request)}#${polls.push(place)}`],
     [
       'are missing at the end',
-      (place, end, request) => (bound(place, end, request), place < end ? `${place}#prod` : null),
+      (place, end, request) => {
+        const cursor = bound(place, end, request);
+        return place < end ? cursor : null;
+      },
     ],
   ])('is reported once as not recognized, and never claimed, when they %s', async (_, nextCursor) => {
     expect(await followed(nextCursor)).toEqual({ warnings: 1, endReachedAt: null, completeAsOf: null });
