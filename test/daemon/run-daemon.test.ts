@@ -25,7 +25,7 @@ test('warns of feeds of a file when they poll more often than allowed', async ()
   const stop = new AbortController();
   const context = { logger, tracer: null, clock: systemClock };
   const { stopped } = runDaemon(SETTINGS, { file, changes }, context, stop.signal);
-  await until('poll rate exceeds request limit');
+  expect(await until('poll rate exceeds request limit')).toBeUndefined();
   stop.abort();
   await stopped;
 });

@@ -214,7 +214,11 @@ describe('a dispatcher', () => {
     const arrived = once(moved, 'request');
     const lookup: LookupFunction = (_name, _options, callback) => callback(null, [{ address, family: 4 }]);
     dispatcher = createDispatcher({ connections: 1, clock, lookup });
-    const client = context.client({ dispatcher, baseUrl: `http://recognition.test:${context.service.port}/v1` });
+    const client = context.client({
+      dispatcher,
+      allowHttp: true,
+      baseUrl: `http://recognition.test:${context.service.port}/v1`,
+    });
     for (const answered of [1, 2]) {
       context.service.answer(reply(200, pageJson([])));
       await client.readPage(page, never);
@@ -233,7 +237,7 @@ describe('a dispatcher', () => {
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
     const slow = await startSlowServer(Buffer.from(head + body));
     dispatcher = createDispatcher({ lookup: slow.lookup });
-    const client = context.client({ dispatcher, baseUrl: `http://recognition.test:${slow.port}/v1` });
+    const client = context.client({ dispatcher, allowHttp: true, baseUrl: `http://recognition.test:${slow.port}/v1` });
     expect(await client.readPage(page, never)).toMatchObject({ items: [] });
     await slow.stop();
   });

@@ -375,12 +375,12 @@ describe('the observer', () => {
     await aborting;
 
     expect(heard).toEqual([
-      { operation: 'feed', status: 200, durationMs: 0 },
-      { operation: 'submit', status: 503, durationMs: 0 },
-      { operation: 'run', status: 'not_json', durationMs: 0 },
-      { operation: 'run', status: 302, durationMs: 0 },
-      { operation: 'feed', status: 'timeout', durationMs: 30_000 },
-      { operation: 'feed', status: 'aborted', durationMs: 0 },
+      { operation: 'feed', status: 200, durationMs: 0, cache: null },
+      { operation: 'submit', status: 503, durationMs: 0, cache: null },
+      { operation: 'run', status: 'not_json', durationMs: 0, cache: null },
+      { operation: 'run', status: 302, durationMs: 0, cache: null },
+      { operation: 'feed', status: 'timeout', durationMs: 30_000, cache: null },
+      { operation: 'feed', status: 'aborted', durationMs: 0, cache: null },
     ]);
   });
 });
