@@ -98,7 +98,7 @@ export function createRunCount({ db, tables }: StoreConnection) {
 }
 
 /** A range of delivery times; `until` null: to the present. */
-interface DeliveryRange {
+export interface DeliveryRange {
   readonly since: Date;
   readonly until: Date | null;
 }
