@@ -53,7 +53,7 @@ export const framing: Figure = {
       wanted.push(
         atMost(`bytes of ${each.name} in chunks`, chunked.bytes / announced.bytes, 1.2, 'times', 2),
         atMost(`time of ${each.name} in chunks`, chunked.seconds / announced.seconds, 1.5, 'times', 2),
-        atMost(`most memory of ${each.name} in chunks`, chunked.peakMiB, 256, 'MiB'),
+        atMost(`most memory of ${each.name} in chunks`, chunked.peakMiB / announced.peakMiB, 1.1, 'times', 2),
       );
     }
     return {
