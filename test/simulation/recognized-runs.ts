@@ -11,12 +11,13 @@ interface Shown {
   readonly busyAnswer: Fields | null;
 }
 
-/** Unusable answers of a busy run; null: 404. */
-const BUSY: readonly (Fields | null)[] = [
-  { status: 'processing', data: undefined },
-  { data: undefined, markdown: undefined, resultTruncated: true },
-  null,
-];
+/** Unusable answers of a busy run; null: 404. A failed run has no data, so an answer without data is not unusable. */
+const BUSY: readonly (Fields | null)[] = [{ status: 'processing', data: undefined }, null];
+const BUSY_WITHOUT_DATA: Fields = { data: undefined, markdown: undefined, resultTruncated: true };
+
+function busyAnswersOf({ status }: Version): readonly (Fields | null)[] {
+  return status === 'completed' ? [...BUSY, BUSY_WITHOUT_DATA] : BUSY;
+}
 
 /** The runs as the single-run endpoint shows them, which may be earlier or later than in the feed. */
 export class RecognizedRuns {
@@ -33,7 +34,7 @@ export class RecognizedRuns {
   show(version: Version, from: number, choices: Choices): void {
     const before = this.#shown.get(version.scanId);
     const busyUntil = choices.chance(0.1) ? from + choices.between(0, 60_000) : from;
-    const shown = { version, from, busyUntil, busyAnswer: choices.pick(BUSY) };
+    const shown = { version, from, busyUntil, busyAnswer: choices.pick(busyAnswersOf(version)) };
     if (before !== undefined) before.push(shown);
     else {
       this.#shown.set(version.scanId, [shown]);

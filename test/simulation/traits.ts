@@ -114,7 +114,9 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   const pageSize = choices.pick([1, 3, 10]);
   // Pages that are shortened before the end, or have one entry, would then claim too much (guarantee 10).
   const mayStamp = pageSize > 1 && memoryBudget > 10_000 && !reconciling;
-  const deliveryClock = choices.pick([0, 0, 0, 20_000, -20_000, 7_200_000, mayStamp ? ('answer' as const) : 0]);
+  // A feed that starts now begins an hour earlier, and clocks that differ by more may skip runs.
+  const behindMs = clockAheadMs < 0 ? 0 : -20_000;
+  const deliveryClock = choices.pick([0, 0, 0, 20_000, behindMs, 7_200_000, mayStamp ? ('answer' as const) : 0]);
   const isStamped = deliveryClock === 'answer';
   // The engine does not recognize the end: cursors bound to filters move or are missing, or memory fits only one entry of a page
   // without a cursor, which is then always full (guarantee 10).
