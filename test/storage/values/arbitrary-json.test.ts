@@ -100,6 +100,8 @@ it(`stores or repairs every text column when it is any string (${CASES} cases)`,
       const body = sent.map(({ scanId, text }) =>
         entryJson({
           scanId,
+          status: 'failed',
+          data: null,
           fileName: text,
           partnerName: text,
           failureReason: text,

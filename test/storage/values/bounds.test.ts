@@ -118,7 +118,9 @@ describe('an entry within the limits', () => {
 });
 
 describe('an indexed column', () => {
+  const failed = { status: 'failed', data: null };
   const longest = {
+    ...failed,
     scanId: 's'.repeat(INDEXED_BYTES.scanId - 1),
     documentType: { slug: '\u0000'.repeat(Math.floor(INDEXED_BYTES.slug / 3)), name: 'n'.repeat(300_000) },
     partnerName: 'ß'.repeat(INDEXED_BYTES.partnerName / 2),
@@ -133,6 +135,7 @@ describe('an indexed column', () => {
   it('is stored when all columns of one index have their maximum length', async () => {
     const scanId = text(INDEXED_BYTES.scanId);
     const over = {
+      ...failed,
       documentType: { slug: text(INDEXED_BYTES.slug), name: null },
       partnerName: text(INDEXED_BYTES.partnerName),
       failureReason: text(INDEXED_BYTES.failureReason),
@@ -152,7 +155,9 @@ describe('an indexed column', () => {
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
       document_type_slug: '\ufffd'.repeat(Math.floor(INDEXED_BYTES.slug / 3)),
       partner_name: longest.partnerName,
+      failure_reason: longest.failureReason,
       file_name: longest.fileName,
+      error: longest.error,
       repaired: true,
     });
   });
@@ -164,7 +169,7 @@ describe('an indexed column', () => {
     ['failureReason', 'failure_reason', 'f'.repeat(INDEXED_BYTES.failureReason + 1)],
   ])('becomes null, with the original in extra, when it is longer: %s', async (field, column, value) => {
     const scanId = newScan();
-    await deliverBetween(entryJson({ scanId, [field]: value }));
+    await deliverBetween(entryJson({ ...failed, scanId, [field]: value }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
       [column]: null,
       repaired: true,

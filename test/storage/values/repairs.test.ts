@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { RepeatedField } from '../../../src/core/json/skip-large-values.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { runRow, tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
@@ -82,7 +83,7 @@ describe('an entry with text that PostgreSQL cannot store', () => {
     ],
     [
       'U+0000 in a text and in an invalid time',
-      (scanId) => entryJson({ scanId, error: NUL, completedAt: 'gestern\u0000' }),
+      (scanId) => entryJson({ scanId, status: 'failed', data: null, error: NUL, completedAt: 'gestern\u0000' }),
       { error: 'a\ufffdb', completed_at: null, extra: '{"completedAt": "gestern\ufffd"}' },
     ],
   ])('is stored repaired, with its original in quarantine, when it has %s', async (_what, write, expected) => {
@@ -136,61 +137,62 @@ describe('a scan id', () => {
 
   it('is stored unchanged when U+FFFD was sent', async () => {
     const scanId = `${newScan()}\ufffd`;
-    const entry = Buffer.from(entryJson({ scanId, error: 'a\x80' }), 'utf8');
+    const entry = Buffer.from(entryJson({ scanId, partnerName: 'a\x80' }), 'utf8');
     const body = Buffer.concat([Buffer.from('{"items":['), entry, Buffer.from('],"x":"\x80"}', 'latin1')]);
     expect(await deliver(bench, body)).toMatchObject({ inserted: 1, quarantined: 0 });
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
   });
 });
 
-describe('the last of equal names', () => {
-  it.each<[string, (entry: string) => string, Record<string, unknown>]>([
-    ['fields of an entry repeat', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
-    [
-      'a repeated field is written with escapes',
-      (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`,
-      { file_name: 'zuletzt' },
-    ],
+describe('an entry that has a field of the interface twice', () => {
+  it.each<[string, (entry: string) => string, { scan_id?: null; revision?: null }]>([
+    ['the first value differs', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, {}],
+    ['one name is written with escapes', (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`, {}],
     [
       'a valid value follows an invalid one',
       (entry) => `{"revision":"x","status":7,${entry.slice(1)}`,
-      { revision: 1 },
+      { revision: null },
     ],
-    ['unknown fields repeat', (entry) => `${entry.slice(0, -1)},"neu":1,"n\\u0065u":2.0}`, { extra: '{"neu": 2.0}' }],
-  ])('counts when %s', async (_what, change, expected) => {
+    ['an invalid value follows a valid one', (entry) => `${entry.slice(0, -1)},"revision":null}`, { revision: null }],
+    ['two optional values are invalid', (entry) => `${entry.slice(0, -1)},"error":1,"error":2}`, {}],
+    ['it has two scan ids', (entry) => `${entry.slice(0, -1)},"sc\\u0061nId":"another"}`, { scan_id: null }],
+  ])('is quarantined whole when %s', async (_what, change, unknown) => {
+    const [scanId, neighbour] = [newScan(), newScan()];
+    const entry = change(entryJson({ scanId }));
+    const counts = await deliver(bench, pageJson([entry, entryJson({ scanId: neighbour })]));
+    expect(counts).toMatchObject({ inserted: 1, quarantined: 1, stored: [neighbour] });
+    const expected = { state: 'open', reason: 'repeated_field', scan_id: scanId, revision: 1, ...unknown };
+    expect(await keptOf(Buffer.from(entry))).toMatchObject([expected]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${scanId}, 'another')`)).toEqual([]);
+  });
+
+  it('is stored with the last value when only an unknown field repeats', async () => {
     const scanId = newScan();
-    await deliver(bench, pageJson([change(entryJson({ scanId }))]));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject(expected);
+    await deliver(bench, pageJson([`${entryJson({ scanId }).slice(0, -1)},"neu":1,"n\\u0065u":2.0}`]));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ extra: '{"neu": 2.0}', repaired: false });
   });
+});
 
-  it('counts when scan ids repeat, one of them with escapes', async () => {
-    const [first, last] = [newScan(), newScan()];
-    const entry = entryJson({ scanId: first });
-    await deliver(bench, pageJson([`${entry.slice(0, -1)},"sc\\u0061nId":"${last}"}`]));
-    expect(await bench.rows(runRow(first))).toEqual([]);
-    expect(await bench.rows(runRow(last))).toHaveLength(1);
-  });
-
-  it('quarantines the entry or the value when it is invalid after a valid one', async () => {
-    const [required, optional] = [newScan(), newScan()];
-    const bad = `${entryJson({ scanId: required }).slice(0, -1)},"revision":null}`;
-    await deliver(bench, pageJson([bad, `${entryJson({ scanId: optional }).slice(0, -1)},"error":1,"error":2}`]));
-    expect(await keptOf(Buffer.from(bad))).toMatchObject([{ state: 'open', reason: 'revision' }]);
-    expect((await bench.rows(runRow(optional)))[0]).toMatchObject({ error: null, extra: '{"error": 2}' });
-  });
-
-  it('counts when lists of entries repeat, even with unusable entries', async () => {
-    const [first, second, third] = [newScan(), newScan(), newScan()];
-    const [hidden, good, repaired] = [
-      entryJson({ scanId: first, data: { n: raw('1e400000') } }),
-      entryJson({ scanId: second }),
-      entryJson({ scanId: third, error: NUL }),
-    ];
-    await deliver(bench, `\ufeff{"items":[${hidden}],"it\\u0065ms":[${good},7,${repaired}]}`);
-    expect(await bench.rows(runRow(first))).toEqual([]);
-    expect(await bench.rows(runRow(second))).toHaveLength(1);
-    expect((await bench.rows(runRow(third)))[0]).toMatchObject({ error: 'a\ufffdb' });
+describe('a list of entries', () => {
+  it('is stored up to its last entry when it has unusable and repaired ones', async () => {
+    const [first, second] = [newScan(), newScan()];
+    const repaired = entryJson({ scanId: second, fileName: NUL });
+    const hidden = entryJson({ scanId: newScan(), data: { n: raw('1e400000') } });
+    await deliver(bench, `\ufeff{"more":[${hidden}],"it\\u0065ms":[${entryJson({ scanId: first })},7,${repaired}]}`);
+    expect(await bench.rows(runRow(first))).toHaveLength(1);
+    expect((await bench.rows(runRow(second)))[0]).toMatchObject({ file_name: 'a\ufffdb' });
     expect(await keptOf(Buffer.from(repaired))).toMatchObject([{ state: 'repaired' }]);
+    expect(await keptOf(Buffer.from(hidden))).toEqual([]);
+  });
+
+  it('is refused with its page when there are two, since the entries of one would be lost', async () => {
+    const [first, second] = [newScan(), newScan()];
+    const { lease } = await bench.takeFeed();
+    const before = await bench.store.readPosition(lease.feed);
+    const page = `{"items":[${entryJson({ scanId: first })}],"it\\u0065ms":[${entryJson({ scanId: second })}]}`;
+    await expect(deliver(bench, page)).rejects.toThrow(RepeatedField);
+    expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${first}, ${second})`)).toEqual([]);
+    expect(await bench.store.readPosition(lease.feed)).toEqual(before);
   });
 });
 
