@@ -144,7 +144,7 @@ describe('two feeds that store the same scans at the same time', () => {
     await feed.commit(entriesOf({ held: {} }));
     sent.splice(0);
     const { counts } = await bench.database.sql.transaction().execute(async (tx) => {
-      await sql`UPDATE ${tables.runs} SET revision = 3 WHERE scan_id = 'held'`.execute(tx);
+      await sql`UPDATE ${tables.runs} SET revision = 3, test_mode_revision = 3 WHERE scan_id = 'held'`.execute(tx);
       const begun = feed.counts(entriesOf({ held: { revision: 2 }, 'not held': {} }));
       await untilWaiting(bench.database.sql, 1);
       return { counts: begun };

@@ -76,9 +76,8 @@ describe('the same revision delivered again', () => {
     expect(await feed.counts([entryJson({ scanId, data: { a: 2 } })])).toMatchObject({ unchanged: 1, conflicts: 1 });
     expect((await bench.rows(runRow(scanId)))[0]?.data).toBe('{"a": 1}');
     const twice = newScan();
-    expect(
-      await feed.counts([entryJson({ scanId: twice, error: 'a' }), entryJson({ scanId: twice, error: 'b' })]),
-    ).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
+    const failed = (error: string) => entryJson({ scanId: twice, status: 'failed', data: null, error });
+    expect(await feed.counts([failed('a'), failed('b')])).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
   });
 
   it('adds nothing and counts a conflict when the status differs', async () => {
