@@ -58,8 +58,8 @@ afterAll(async () => {
 });
 
 describe('docs/reporting.md and README.md', () => {
-  it('show eleven example queries, and one', () => {
-    expect(QUERIES).toHaveLength(11);
+  it('show twelve example queries, and one', () => {
+    expect(QUERIES).toHaveLength(12);
     expect(QUERIES.filter(({ columns }) => columns === null)).toEqual([]);
     expect(readExamples(readPage('README.md')).map(({ columns }) => columns?.length)).toEqual([4]);
   });
