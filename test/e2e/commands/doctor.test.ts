@@ -142,6 +142,20 @@ describe('doctor checks of the surroundings', () => {
     expect(await examine({ DATABASE_URL: url })).toMatchObject({ surroundings: { outcome: 'ok' } });
   });
 
+  it('names the setting when the server does not know the reporting time zone', async () => {
+    // Node.js knows this zone; it was removed from the database of time zones in 2020.
+    expect(await examine({ SCANFEED_REPORTING_TIME_ZONE: 'SystemV/AST4' })).toMatchObject({
+      surroundings: {
+        outcome: 'failing',
+        message: expect.stringMatching(/SystemV\/AST4 \(SCANFEED_REPORTING_TIME_ZONE\).*pg_timezone_names/),
+      },
+    });
+    for (const zone of ['Europe/Berlin', 'europe/berlin', 'UTC']) {
+      const { surroundings } = await examine({ SCANFEED_REPORTING_TIME_ZONE: zone });
+      expect(surroundings).toMatchObject({ outcome: 'ok' });
+    }
+  });
+
   it('names columns and constraints that were added to the tables', async () => {
     const alter = (change: string) => sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`.execute(bench.database.sql);
     await alter("ADD approved_by text, ADD CONSTRAINT partner_known CHECK (partner_name <> 'x')");
