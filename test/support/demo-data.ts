@@ -12,7 +12,10 @@ import { syncToTheEnd } from './sync-to-the-end.js';
 
 const FIRST_PORT = 18_899;
 
-/** What the demo stores, with corrections, an entry that cannot be stored and a result that cannot be loaded. */
+/**
+ * What the demo stores, with corrections, an entry that cannot be stored, a result that cannot be loaded, and a run whose correction
+ * leaves out the test mode.
+ */
 export const DEMO_DATA: Preparation = {
   key: 'demo_data',
   prepare: async (url) => {
@@ -24,6 +27,7 @@ export const DEMO_DATA: Preparation = {
     const store = createStore(database, { ...settings, monotonic: () => performance.now() });
     const follow = () => syncToTheEnd(emulator, store, 'default');
     try {
+      emulator.appendRun({ scanId: 'invoice-1', partnerTestMode: true });
       await follow();
       for (let n = 0; n < 20; n += 1) emulator.correctAny();
       const entry = { revision: 1, environment: 'prod', fileName: 'a.pdf', deliveredAt: new Date().toISOString() };
@@ -32,6 +36,9 @@ export const DEMO_DATA: Preparation = {
         JSON.stringify({ ...entry, documentType, scanId: 'no-status' }),
         JSON.stringify({ ...entry, documentType, scanId: 'no-result', status: 'completed', resultTruncated: true }),
       ]);
+      await follow();
+      emulator.set({ testModeField: 'first-revision' });
+      emulator.correct('invoice-1');
       await follow();
       await refreshReports(connectStore(database, TEST_SCHEMA), 'scanfeed_nobody');
     } finally {
