@@ -231,7 +231,7 @@ the lowest value, backlogs the highest, and events the sum.
     - alert: ScanfeedDatabaseUnavailable
       expr: |-
         max by ({{ $process }}, kind) (
-          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_.+"}[{{ .window }}])
+          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_service|another_organization"}[{{ .window }}])
         ) == 1
         unless on ({{ $process }}) max by ({{ $process }}) (scanfeed_leader{ {{- $own -}} }) == 1
       for: {{ .for }}
