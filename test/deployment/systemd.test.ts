@@ -1,10 +1,11 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../src/settings/settings.js';
 import { testFolder } from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 import { readText } from '../support/documents.js';
+import { imageEnvironment, imageOptions } from '../support/program/image-options.js';
 import { files } from '../support/settings.js';
 
 const UNIT = readText('systemd/scanfeed.service');
@@ -68,15 +69,14 @@ describe('the unit of systemd', () => {
     expect(database.connection).toMatchObject({ host: 'db.example' });
   });
 
-  test('starts Node.js as the image does', async () => {
-    const image = await readFile('Dockerfile', 'utf8');
-    const [, entrypoint = ''] = /^ENTRYPOINT \["node", (.*)\]$/m.exec(image) ?? [];
-    const options = [...entrypoint.matchAll(/"(--[^"]+)"/g)].map(([, option]) => option);
+  test('starts Node.js as the image does', () => {
+    const [, mebibytes] = /^(\d+)M$/.exec(valuesOf('MemoryMax').join()) ?? [];
+    const options = imageOptions(Number(mebibytes));
     expect(options.length).toBeGreaterThan(0);
     const [command = ''] = valuesOf('ExecStart');
-    expect(command.split(/\s+/)).toEqual(expect.arrayContaining(options));
-    expect(image).toContain('MALLOC_MMAP_THRESHOLD_=1048576');
-    expect(valuesOf('Environment')).toContain('MALLOC_MMAP_THRESHOLD_=1048576');
+    expect(command.split(/\s+/)).toEqual(expect.arrayContaining([...options]));
+    const environment = Object.entries(imageEnvironment()).map(([name, value]) => `${name}=${value}`);
+    expect(valuesOf('Environment')).toEqual(expect.arrayContaining(environment));
     expect(valuesOf('LimitCORE')).toEqual(['0']);
   });
 });
