@@ -260,8 +260,12 @@ describe('doctor checks of the service', () => {
         outcome: 'ok',
         message: expect.stringContaining(`resolved by the proxy 127.0.0.1:${port}`),
       },
-      'service connection': { outcome: 'failing', message: expect.stringContaining('check HTTPS_PROXY, its login') },
+      'service connection': {
+        outcome: 'failing',
+        message: expect.stringContaining('it answered 407; check user and password in HTTPS_PROXY'),
+      },
     });
+    expect(JSON.stringify(refused)).not.toContain('pass-of-the-test');
     const away = await examine(through(`http://127.0.0.1:${await unusedPort()}`));
     expect(away['service connection']?.message).toContain('no connection to the proxy 127.0.0.1:');
   });
