@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemClock } from '../../../src/core/clock.js';
 import { ServiceClient } from '../../../src/service/client.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { notifyChanges } from '../../../src/storage/reporting/notify-changes.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
 import { inspectSchema } from '../../../src/storage/schema/check-schema.js';
@@ -98,12 +99,14 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
     const bench = useStore(useBouncer(provided));
     const listener = useChangeListener(provided);
 
-    it('hears one notification when a page is committed through PgBouncer, and none when it is delivered again', async () => {
+    it('hears one notification through PgBouncer after a page is committed, and none when it is delivered again', async () => {
       const feed = await bench.takeFeed();
       const page = ['a', 'b'].map((scanId) => entryJson({ scanId }));
       await feed.commit(page);
+      const last = await notifyChanges(bench.connection, null);
       expect(await listener.sent()).toEqual(['']);
       await feed.commit(page);
+      expect(await notifyChanges(bench.connection, last)).toBe(last);
       expect(await listener.sent()).toEqual([]);
     });
   });
