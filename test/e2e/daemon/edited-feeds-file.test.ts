@@ -187,7 +187,8 @@ test('leaves a feed to a container with the same process id when that feed is ad
   await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north'], []));
   const other = `${hostname()}/${process.pid}/other`;
   await database.query(
-    `UPDATE scanfeed.feeds SET lease_holder = '${other}', lease_expires_at = now() + interval '1 hour' WHERE name = 'south'`,
+    `UPDATE scanfeed.feeds SET lease_holder = '${other}', lease_renewed_at = now(), lease_expires_at = now() + interval '1 hour'
+      WHERE name = 'south'`,
   );
   await write('north', 'south');
   const leaderOfSouth = async () => {
