@@ -17,8 +17,8 @@ export interface PageAnswer {
  * Returns the delivery time up to which every entry of the feed was read with this page or before it; null if the page
  * proves nothing. The interface leaves open whether a correction appears at its old place with a new delivery time
  * (4.2 rule 4), and everything after it may then be older. So only an entry of revision 1, which was never corrected, shows
- * how far the feed was read, and only on a page that is sorted by delivery time. If all entries of a full page were delivered
- * within the time that it took to be answered, the answer may have set these times, and more may follow. Pure.
+ * how far the feed was read, and only on a page that is sorted by delivery time. If all entries of a full page, perhaps
+ * only one, were delivered within the time that it took to be answered, the answer may have set these times, and more may follow. Pure.
  */
 export function provenDelivery(
   { entries }: Pick<CheckedPage, 'entries'>,
@@ -37,5 +37,5 @@ export function provenDelivery(
   }
   const [first = 0] = times;
   const spanMs = (times.at(-1) ?? first) - first;
-  return isFull && times.length > 1 && spanMs <= answerMs + ROUNDING_MS ? null : proven;
+  return isFull && spanMs <= answerMs + ROUNDING_MS ? null : proven;
 }

@@ -60,7 +60,8 @@ async function beginNow(
 
 /** Milliseconds until a pass may be due. The first reading of the whole feed counts as a full pass, so none is due before it. */
 function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
-  if (last !== null) return Math.max(0, intervalMs - last.endedMsAgo);
+  // If it ended in the future, the clock of the database was set back.
+  if (last !== null) return last.endedMsAgo < 0 ? 0 : Math.max(0, intervalMs - last.endedMsAgo);
   return kind === 'recent' ? 0 : ASK_EVERY_MS.firstReading;
 }
 

@@ -154,8 +154,10 @@ function storePassPage(
   const { breaker, deadEnd, recentCursors, pace, pass } = state;
   const { id, begunAt, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
+  // A full page before the end may have its times from the answer. Nothing on it is left to the cursor, which is far ahead.
+  const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
   return storePage(
-    findsSkipped ? withoutLaterEntries(page, until, context.clock.now()) : page,
+    findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, context.clock.now()) : page,
     {
       ...context,
       reading: pass.kind,

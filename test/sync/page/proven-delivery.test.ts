@@ -22,7 +22,7 @@ it.each<readonly [string, readonly Delivery[], string | null]>([
   const entries = deliveries.map(([deliveredAt, revision = 1], index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
   );
-  const answer = { isPlausible: (time: Date) => time <= NOW, isFull: true, answerMs: 100 };
+  const answer = { isPlausible: (time: Date) => time <= NOW, isFull: false, answerMs: 100 };
   const found = provenDelivery(checkPage(rawPage(pageJson(entries))), answer);
   expect(found?.toISOString() ?? null).toBe(proven);
 });
@@ -31,7 +31,7 @@ it.each<readonly [string, readonly number[], boolean, boolean]>([
   ['nothing by a full page, since its answer may have set them', [0, 1_000, 1_100], true, false],
   ['the last one if the page is not full', [0, 1_000, 1_100], false, true],
   ['the last one if they are further apart', [0, 1_000, 1_101], true, true],
-  ['the only one', [0], true, true],
+  ['nothing by a full page of one entry', [0], true, false],
 ])('proves by delivery times within the time of the answer: %s', (_, offsets, isFull, isProof) => {
   const times = offsets.map((ms) => new Date(NOW.getTime() - 60_000 + ms));
   const entries = times.map((time, index) =>

@@ -76,6 +76,35 @@ it('finds a skipped run when its delivery time is far in the future, and leaves 
   expect(found).toEqual([{ first: 1, later: 0 }]);
 });
 
+it('finds a skipped run when the answer sets the delivery times', async () => {
+  const { service, store, clock, entry, follow } = bench();
+  const asStored = service.readPage.bind(service);
+  service.readPage = async (request, signal) => {
+    await clock.sleep(10, signal);
+    service.feed.forEach((text, index) => {
+      service.feed[index] = JSON.stringify({ ...JSON.parse(text), deliveredAt: new Date(clock.now()).toISOString() });
+    });
+    return asStored(request, signal);
+  };
+  service.feed.push(...Array.from({ length: 25 }, (_, n) => entry({ scanId: `scan-${n}` })));
+  await follow(50_000);
+  expect(store.rows.size).toBe(25);
+  service.feed[3] = entry({ scanId: 'skipped' });
+  await follow(120_000);
+  expect(store.rows.has('skipped')).toBe(true);
+});
+
+it('begins a pass when the last one ended in the future, after the clock of the database was set back', async () => {
+  const { service, store, entry, follow } = bench();
+  service.feed.push(entry({ scanId: 's1' }));
+  await follow(50_000);
+  const last = store.latestPass('recent');
+  if (last?.finishedAt == null) throw new Error('no pass has finished');
+  last.finishedAt += 24 * HOUR_MS;
+  await follow(30_000);
+  expect(store.latestPass('recent')?.id).not.toBe(last.id);
+});
+
 it('requests a truncated run without markdown only once', async () => {
   const { service, store, entry, follow } = bench();
   service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
