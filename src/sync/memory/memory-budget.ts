@@ -200,7 +200,7 @@ interface Download extends Reservation {
   isRefused: boolean;
 }
 
-/** A download that waits until it may have so many bytes in total. */
+/** A download that waits for a reservation of this total size, bytes. */
 interface Waiting {
   readonly download: Download;
   readonly total: number;

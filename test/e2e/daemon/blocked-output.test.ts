@@ -63,7 +63,7 @@ test('stores runs, answers probes and stops on SIGTERM while nobody reads its ou
   await eventually(() => probe().catch(() => 0)).toBe(200);
   const runs = () => database.query<{ runs: number }>('SELECT count(*)::int AS runs FROM scanfeed.runs');
   await eventually(runs).toEqual([{ runs: 3 }]);
-  // The first lines follow as soon as there is somebody who reads.
+  // The first lines follow once the output is read.
   expect(read()).toMatch(/^\.+$/);
   let output = '';
   await eventually(async () => {

@@ -129,7 +129,7 @@ describe('the results of a page', () => {
     expect([result?.isRefused, ticket.tryReserve(20 * MIB)]).toEqual([true, null]);
   });
 
-  it('may have only so many bytes together, and rank before later pages that wait', async () => {
+  it('are limited together, and rank before later pages that wait', async () => {
     const budget = createMemoryBudget(64 * MIB);
     const ticket = budget.enqueue('feed');
     await ticket.reserve(30 * MIB, never);
