@@ -3,14 +3,18 @@ import type { LeaseGrant, PageCommit } from '../../sync/ports/index.js';
 import type { Tables } from '../schema/schema.js';
 import type { CommitSettings } from './commit-settings.js';
 
-/** Columns of the fence, read from `feed`: its name, and how fresh it is after this statement. */
+/** A row of the fence: the name of its feed, and how fresh the feed is after this statement. */
 export interface FenceRow {
   name: string;
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-export const FENCE_COLUMNS = sql`feed.name, feed.data_complete_as_of, feed.delivered_up_to,
-    extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
+
+/** The columns of the fence, for a row `feed`, whose data is complete as of a time after this statement. */
+export function fenceColumns(completeAsOf = sql`feed.data_complete_as_of`): RawBuilder<unknown> {
+  return sql`feed.name, ${completeAsOf} AS data_complete_as_of, feed.delivered_up_to,
+    extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms`;
+}
 
 /**
  * For a row `feed`: its lease is held now. A lease that was renewed in the future is not: the clock was set back, and nobody else could
@@ -84,7 +88,7 @@ fence AS MATERIALIZED (
     ${renewLease(settings.leaseTtlMs, sql`CASE WHEN NOT ${REWOUND_TO_TIME} THEN sent.complete_as_of END`)}
   FROM sent JOIN locked ON locked.name = sent.feed AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor
   WHERE feed.name = locked.name
-  RETURNING ${FENCE_COLUMNS}
+  RETURNING ${fenceColumns()}
 )`;
 }
 
@@ -94,7 +98,7 @@ const REWOUND_TO_TIME = sql`(sent.from_cursor IS NULL AND feed.resume_since IS N
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
-  SELECT ${FENCE_COLUMNS} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
+  SELECT ${fenceColumns()} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
 }
 
 /**

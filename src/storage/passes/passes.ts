@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LastPass, NewPass, Pass, PassCommit, PassStore, ReadingPace } from '../../sync/ports/index.js';
-import { FENCE_COLUMNS, isHeld } from '../commit/fence.js';
+import { fenceColumns, isHeld } from '../commit/fence.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 
@@ -110,8 +110,9 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
  */
 export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, begunAt, from, until, finished, feedHadCursor } = commit;
+  const completeAsOf = finished ? COMPLETE_AFTER_PASS : undefined;
   return sql`
-  SELECT ${FENCE_COLUMNS}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
+  SELECT ${fenceColumns(completeAsOf)}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
     AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
     AND pass.until = ${timestamp(until)}
@@ -128,6 +129,8 @@ const BACKFILL_OVERLAP = sql.lit('1 hour');
  * is fenced.
  */
 const READ_BY_TIME = sql`(pass.kind = 'history' AND feed.cursor IS NULL)`;
+/** For rows `pass` and `feed`, when the pass finishes. */
+const COMPLETE_AFTER_PASS = sql`CASE WHEN NOT ${READ_BY_TIME} THEN feed.data_complete_as_of END`;
 
 /** Part of a commit, after `stored` and `filled`: the new position of the pass and, at its end, the freshness of the feed. */
 export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
@@ -137,7 +140,7 @@ claimed AS (
   UPDATE ${tables.feeds} AS feed SET
     reconciled_as_of = GREATEST(feed.reconciled_as_of, pass.complete_as_of),
     start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
-    data_complete_as_of = CASE WHEN NOT ${READ_BY_TIME} THEN feed.data_complete_as_of END,
+    data_complete_as_of = ${COMPLETE_AFTER_PASS},
     cursor = CASE WHEN ${READ_BY_TIME} AND feed.resume_since IS NULL THEN pass.cursor ELSE feed.cursor END,
     lease_epoch = feed.lease_epoch + CASE WHEN ${READ_BY_TIME} THEN 1 ELSE 0 END,
     complete_from = CASE
