@@ -7,7 +7,7 @@ import { PLATFORM } from '../support/deployment/container.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 import { readText } from '../support/documents.js';
 import { eventually } from '../support/program/daemon.js';
-import { unusedPort } from '../support/program/gateway.js';
+import { unusedPort } from '../support/unused-port.js';
 
 const ENGINE = process.env.CONTAINER_ENGINE ?? 'podman';
 const IMAGE = process.env.SCANFEED_IMAGE ?? 'localhost/scanfeed:test';

@@ -7,7 +7,7 @@ import { testFolder } from '../support/deployment/chart.js';
 import { Container, imageConfig, MEMORY_MIB, PLATFORM } from '../support/deployment/container.js';
 import { useProgram } from '../support/program/bench.js';
 import { eventually } from '../support/program/daemon.js';
-import { unusedPort } from '../support/program/gateway.js';
+import { unusedPort } from '../support/unused-port.js';
 
 const bench = useProgram();
 

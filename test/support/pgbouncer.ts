@@ -4,8 +4,8 @@ import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { findServerUser, type ServerUser } from '../../src/demo/embedded-postgres/cluster.js';
-import { findFreePort } from '../../src/demo/ports.js';
 import { waitForServer } from './postgres/maintenance.js';
+import { unusedPort } from './unused-port.js';
 
 /** PgBouncer in front of one database. */
 export interface PgBouncer {
@@ -44,7 +44,7 @@ export async function startPgBouncer(
 ): Promise<PgBouncer> {
   const user = await findServerUser();
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-pgbouncer-'));
-  const port = await findFreePort(null);
+  const port = await unusedPort();
   const config = join(directory, 'pgbouncer.ini');
   await writeFile(config, configuration(databaseUrl, port, { poolSize, mode }, directory), { mode: 0o600 });
   if (user !== null) for (const path of [directory, config]) await chown(path, user.uid, user.gid);

@@ -4,8 +4,8 @@ import * as status from '../../../src/cli/commands/status.js';
 import { runCommand } from '../../support/command.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 const HISTORY = 60;

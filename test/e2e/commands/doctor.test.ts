@@ -12,9 +12,9 @@ import { type CommandSetting, runCommand } from '../../support/command.js';
 import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly, withConnection } from '../../support/postgres/maintenance.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);

@@ -6,9 +6,9 @@ import { hastyClock, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly } from '../../support/postgres/maintenance.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);

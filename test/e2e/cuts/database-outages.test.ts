@@ -15,6 +15,7 @@ import { withConnection } from '../../support/postgres/maintenance.js';
 import { connectionOf, MIGRATED, openTestDatabase, tables, useStore } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
+import { unusedPort } from '../../support/unused-port.js';
 import { seededRandom } from '../../support/virtual-clock.js';
 
 const uncaught = watchUncaught();
@@ -133,7 +134,7 @@ describe('a feed of 2,000 runs', () => {
     let server: EmbeddedPostgres;
     beforeAll(async () => {
       directory = await mkdtemp(join(tmpdir(), 'scanfeed-restart-'));
-      server = await startEmbeddedPostgres({ directory });
+      server = await startEmbeddedPostgres({ directory, port: await unusedPort() });
       await MIGRATED.prepare(server.url);
     });
     afterAll(async () => {

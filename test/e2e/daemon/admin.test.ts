@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

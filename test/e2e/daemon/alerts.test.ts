@@ -6,7 +6,8 @@ import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { Gateway, unusedPort } from '../../support/program/gateway.js';
+import { Gateway } from '../../support/program/gateway.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

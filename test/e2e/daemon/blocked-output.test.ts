@@ -8,7 +8,7 @@ import { expect, inject, test } from 'vitest';
 import { runTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

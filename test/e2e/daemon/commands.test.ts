@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import type { Program } from '../../support/program/program.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

@@ -2,8 +2,8 @@ import { createServer, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import { Program } from '../../support/program/program.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { requireTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/program/gateway.js';
 import { startServiceManager } from '../../support/program/systemd.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { unusedPort } from '../program/gateway.js';
+import { unusedPort } from '../unused-port.js';
 import { type AlertFile, JOB, testFolder } from './chart.js';
 
 /** Prometheus with one target and one file of rules, which it looks at several times a second. */

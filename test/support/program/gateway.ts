@@ -1,21 +1,5 @@
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
-
-/** Range of ports outside that of ephemeral ports, so that no other program gets one by chance while it is closed. */
-const PORTS = { from: 20_000, to: 30_000 };
-
-/** Returns a port on which nothing listens. */
-export async function unusedPort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
-}
+import { unusedPort } from '../unused-port.js';
 
 /**
  * A proxy in front of a server. Its port stays the same while it is opened and closed. It can hold the bytes that clients

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { type Cluster, locateCluster } from '../../../../src/demo/embedded-postgres/cluster.js';
 import type { EmbeddedPostgres } from '../../../../src/demo/embedded-postgres/index.js';
-import { findFreePort } from '../../../../src/demo/ports.js';
 import { urlOfDatabase } from '../../../support/postgres/maintenance.js';
 import { makeTemporaryFolder, type TemporaryFolder } from '../../../support/postgres/temporary-folder.js';
+import { unusedPort } from '../../../support/unused-port.js';
 import { killServer } from '../support/kill-server.js';
 import { startOnPort } from '../support/start-on-port.js';
 
@@ -29,7 +29,7 @@ export class PostgresServer {
   static async create(settings: Readonly<Record<string, string>>, signal: AbortSignal): Promise<PostgresServer> {
     const folder = await makeTemporaryFolder();
     const cluster = await locateCluster(folder.path);
-    return new PostgresServer(folder, cluster, settings, signal, await findFreePort(null));
+    return new PostgresServer(folder, cluster, settings, signal, await unusedPort());
   }
 
   /** Only after a start. */

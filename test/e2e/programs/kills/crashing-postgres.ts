@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startEmbeddedPostgres } from '../../../../src/demo/embedded-postgres/index.js';
+import { unusedPort } from '../../../support/unused-port.js';
 import { killServer } from '../support/kill-server.js';
 import { startOnPort } from '../support/start-on-port.js';
 
@@ -16,8 +16,9 @@ export interface CrashingPostgres {
 
 export async function startCrashingPostgres(signal: AbortSignal): Promise<CrashingPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-kills-'));
-  let server = await startEmbeddedPostgres({ directory, signal });
-  const { port, url } = server;
+  const port = await unusedPort();
+  let server = await startOnPort({ directory, port, signal });
+  const { url } = server;
   return {
     url,
     crash: async () => {
