@@ -61,7 +61,7 @@ test('fires alerts when the service fails or the daemon is down, and resolves th
   const firing = () => prometheus.firing();
   await eventually(() => prometheus.value('scanfeed_caught_up{namespace="documents", feed="invoices"}')).toBe(1);
   await eventually(firing).toEqual([]);
-  expect(statPanels()).toHaveLength(10);
+  expect(statPanels()).toHaveLength(11);
   for (const { title, expression } of statPanels()) {
     await eventually(() => prometheus.value(expression), { message: title }).not.toBeNull();
   }
