@@ -37,7 +37,6 @@ const READERS = {
   process: (reader: Reader) => ({
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
     logLevel: reader.value(VARIABLES.logLevel),
-    logFormat: reader.value(VARIABLES.logFormat),
     /** Null: no traces are exported. The exporter itself reads the address, which may contain a password. */
     traces: reader.value(VARIABLES.collectorUrl) === null ? null : readTraces(reader.env),
     systemd: readSystemd(reader.env),

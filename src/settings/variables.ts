@@ -188,12 +188,6 @@ export const VARIABLES = {
     'info',
     'minimum level of log lines on stdout',
   ),
-  logFormat: defaulted(
-    ['process', 'SCANFEED_LOG_FORMAT'],
-    oneOf('json', 'pretty'),
-    'json',
-    '`json`: one object per line; `pretty`: for people at a terminal',
-  ),
   collectorUrl: optional(
     ['process', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
     collectorUrl,

@@ -6,13 +6,12 @@ import { captureLeaks } from '../support/canaries/capture-leaks.js';
 
 const CANARY = 'canary-77aa';
 
-function logged(level: LoggerOptions['level'] = 'info', pretty: Pick<LoggerOptions, 'format' | 'colours'> = {}) {
+function logged(level: LoggerOptions['level'] = 'info') {
   const lines: string[] = [];
   const logger = createLogger({
     level,
     feed: 'invoices',
     version: '1.2.3',
-    ...pretty,
     destination: {
       write: (line) => {
         captureLeaks('the log', line);
@@ -163,60 +162,5 @@ describe('an error in the log', () => {
       message: 'the thrown value is not an error',
     });
     expect(JSON.stringify(describeError(CANARY))).not.toContain(CANARY);
-  });
-});
-
-describe('the log for a terminal', () => {
-  /** Without its time. */
-  const shown = (lines: readonly string[]) => lines.map((line) => line.slice('2026-01-01 00:00:00.000Z '.length));
-
-  test('writes time, level, message and fields on one line', () => {
-    const { logger, lines } = logged('info', { format: 'pretty' });
-    logger.info('started leading the feed', {
-      epoch: 4,
-      since: null,
-      where: 'a b',
-      reading: { feed: { entries: 7 } },
-      list: [1],
-    });
-    expect(lines[0]).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO {2}started leading the feed /);
-    expect(shown(lines)).toEqual([
-      'INFO  started leading the feed feed=invoices epoch=4 since=null where="a b" reading.feed.entries=7 list=[1]\n',
-    ]);
-  });
-
-  test('writes an error and its cause on the same line, and its stack only at level debug', () => {
-    const error = new Error('outer', { cause: new Error('inner one') });
-    const [info, debug] = [logged('info', { format: 'pretty' }), logged('debug', { format: 'pretty' })];
-    for (const { logger } of [info, debug]) logger.warn('failed', { error });
-    expect(shown(info.lines)).toEqual(['WARN  failed feed=invoices error=outer cause="inner one"\n']);
-    expect(debug.lines[0]).toMatch(/cause="inner one"\n {4}at /);
-  });
-
-  test('redacts the same fields as the JSON log', () => {
-    const { logger, lines } = logged('info', { format: 'pretty' });
-    logger.info('x', { apiKey: CANARY, headers: { authorization: CANARY }, a: { b: { password: CANARY } } });
-    logger.error('failed', { error: new Error('the page was refused', { cause: postgresError() }) });
-    expect(lines.join('')).not.toContain(CANARY);
-    expect(lines.join('')).toContain('apiKey="[redacted]"');
-  });
-
-  test('escapes line breaks and control characters', () => {
-    const { logger, lines } = logged('info', { format: 'pretty' });
-    const evil = 'a\n2026-01-01 ERROR forged\r\x1b[2J\x9b2J\u2028\u202e\u{e0041}';
-    logger.info(evil, { value: evil, [evil]: 1, list: [evil], error: new Error(evil) });
-    expect(lines).toHaveLength(1);
-    expect(lines[0]?.trimEnd()).toMatch(/^[\x20-\x7e]+$/);
-    expect(lines[0]).toContain('\\u001b[2J');
-  });
-
-  test('uses colours only when they are enabled', () => {
-    const [plain, coloured] = [
-      logged('info', { format: 'pretty' }),
-      logged('info', { format: 'pretty', colours: true }),
-    ];
-    for (const { logger } of [plain, coloured]) logger.error('failed', { kind: 'x' });
-    expect(plain.lines.join('')).not.toContain('\x1b');
-    expect(coloured.lines[0]).toContain('\x1b[31mERROR\x1b[0m failed');
   });
 });

@@ -7,7 +7,7 @@ describe('programCallsOf', () => {
   test.each([
     ['$ scanfeed status --json', 'status --json'],
     ['$ npx scanfeed demo --yes', 'demo --yes'],
-    ['$ SCANFEED_LOG_FORMAT=pretty scanfeed run', 'run'],
+    ['$ SCANFEED_LOG_LEVEL=debug scanfeed run', 'run'],
     ['$ node dist/main.js doctor', 'doctor'],
     ['$ scanfeed verify --since 2d \\\n    --json | jq .', 'verify --since 2d --json'],
     ['$ kubectl exec deployment/invoices-scanfeed -- scanfeed doctor', 'doctor'],

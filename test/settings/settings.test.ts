@@ -51,7 +51,6 @@ describe('settings', () => {
       process: {
         shutdownTimeoutMs: 10_000,
         logLevel: 'info',
-        logFormat: 'json',
         traces: null,
         systemd: { notifySocket: null, watchdogMs: null },
       },
@@ -142,7 +141,6 @@ describe('settings', () => {
     ['SCANFEED_REPORTING_TIME_ZONE', '+01:00'],
     ['SCANFEED_ADMIN_PORT', '65536'],
     ['SCANFEED_LOG_LEVEL', 'loud'],
-    ['SCANFEED_LOG_FORMAT', 'xml'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4317'],
     ['SCANFEED_BASE_URL', 'service.example/v1'],
     ['SCANFEED_BASE_URL', 'ftp://service.example/v1'],

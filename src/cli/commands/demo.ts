@@ -16,6 +16,7 @@ import { thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { untilStopped } from '../context/stop-signals.js';
 import { withDatabase } from '../context/with-feed.js';
+import { printable } from '../terminal/format.js';
 
 const examples = `
 A configured service or database is used; otherwise an embedded one runs.
@@ -94,11 +95,7 @@ async function startEmbedded(
     await prepareFolder(directory);
     if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, mayDownload, signal));
     if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
-    const variables = Object.assign(
-      { SCANFEED_LOG_FORMAT: 'pretty' },
-      admin,
-      ...embedded.map((part) => part.variables),
-    );
+    const variables = Object.assign(admin, ...embedded.map((part) => part.variables));
     const settings = readSettings(environmentWith(variables));
     if (embedded.length === BOTH) await adoptEmulator(settings);
     return settings;
@@ -133,13 +130,17 @@ function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon 
   const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
   const logger = createLogger({
     level: 'error',
-    format: settings.process.logFormat,
-    colours: thisProcess.colours === true,
     feed: settings.feed.name,
     version: packageVersion(),
-    destination: { write: (line) => void process.stdout.write(`${overProgress}${line}`) },
+    destination: { write: (line) => void process.stdout.write(`${overProgress}${describeLine(line)}`) },
   });
   return runDaemon(settings, { single: settings }, { logger, tracer: null, clock: systemClock }, signal);
+}
+
+/** Returns what people need of a line of the log. */
+function describeLine(json: string): string {
+  const { message, remedy, error } = JSON.parse(json) as Record<string, unknown> & { error?: Error };
+  return `${printable([message, error?.message, remedy].filter(Boolean).join(': '))}\n`;
 }
 
 async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {

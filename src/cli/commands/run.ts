@@ -9,7 +9,6 @@ import { feedsFilePath, readFeedsFile, readFeedsText, versionOf } from '../../se
 import type { KeptValue } from '../../settings/reread.js';
 import { readSettings } from '../../settings/settings.js';
 import { GROUPS } from '../../settings/variables.js';
-import { thisProcess } from '../context/command-process.js';
 import { untilStopped } from '../context/stop-signals.js';
 
 const examples = `
@@ -23,7 +22,7 @@ Examples:
   With a log line for each page:
     $ SCANFEED_LOG_LEVEL=debug scanfeed run
   With readable log lines in a terminal:
-    $ SCANFEED_LOG_FORMAT=pretty scanfeed run`;
+    $ scanfeed run | npx pino-pretty --messageKey message --singleLine`;
 
 /** `scanfeed run`: runs the daemon. Exits with 0 on SIGTERM and SIGINT; retries if the service or database is unavailable. */
 export function register(program: Command): void {
@@ -36,8 +35,6 @@ export function register(program: Command): void {
       const { settings, source } = await readAllSettings((kept) => onKept(kept));
       const logger = createLogger({
         level: settings.process.logLevel,
-        format: settings.process.logFormat,
-        colours: thisProcess.colours === true,
         feed: 'single' in source ? settings.feed.name : null,
         version: packageVersion(),
       });

@@ -1,6 +1,5 @@
 import { type DestinationStream, type Level, pino, stdTimeFunctions } from 'pino';
 import { describeError } from './describe-error.js';
-import { prettyLine } from './pretty-line.js';
 
 /** Writes one line per call. `fields.error` may be any error; the logger selects the parts that are safe to log. */
 export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields) => void>>;
@@ -21,10 +20,6 @@ export interface LoggerOptions {
   /** The only feed of the process; null if it follows the feeds of a file. */
   readonly feed: string | null;
   readonly version: string;
-  /** `json` by default; `pretty` for a terminal. */
-  readonly format?: 'json' | 'pretty';
-  /** Whether `pretty` lines may be coloured. */
-  readonly colours?: boolean;
   /** Standard output by default, written synchronously so that no line is lost when the process ends. */
   readonly destination?: DestinationStream | undefined;
 }
@@ -92,7 +87,7 @@ function standardOutput(onDropped: (lines: number) => void): DestinationStream {
 }
 
 export function createLogger(options: LoggerOptions): ProcessLogger {
-  const { level, feed, version, format = 'json', colours = false } = options;
+  const { level, feed, version } = options;
   const output = options.destination ?? standardOutput((lines) => writer.warn({ lines }, DROPPED));
   const writer = pino(
     {
@@ -107,7 +102,7 @@ export function createLogger(options: LoggerOptions): ProcessLogger {
         censor: '[redacted]',
       },
     },
-    format === 'json' ? output : { write: (line) => output.write(prettyLine(line, { colours })) },
+    output,
   );
   const linesWith = (bound: LogFields): Logger => {
     const at = (name: Level) => (message: string, fields?: LogFields) => writer[name]({ ...bound, ...fields }, message);

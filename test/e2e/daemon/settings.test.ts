@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
-import { eventually } from '../../support/program/daemon.js';
-import { unusedPort } from '../../support/unused-port.js';
 
 const bench = useProgram();
 
@@ -47,24 +45,4 @@ test('warns of an unknown name with the most similar setting, and runs', async (
     level: 'warn',
   });
   await daemon.catchesUp();
-});
-
-test('writes a readable line without colours for each event when stdout is a pipe', async () => {
-  const port = await unusedPort();
-  const daemon = bench.program(['run'], {
-    ...bench.environment({ url: 'https://service.example/v1' }, { url: `postgres://someone@127.0.0.1:${port}/app` }),
-    SCANFEED_LOG_FORMAT: 'pretty',
-  });
-  await eventually(() => daemon.stdout).toContain('failed, retrying');
-  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-  const lines = daemon.stdout.trimEnd().split('\n');
-  const messages = lines.map((line) => line.replace(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z /, ''));
-  expect(messages).toEqual([
-    expect.stringMatching(/^INFO {2}admin server is listening host=127\.0\.0\.1 port=\d+$/),
-    expect.stringMatching(
-      /^WARN {2}failed, .* stage=lease kind=connection failures=1 pauseMs=\d+ error="no connection to/,
-    ),
-    expect.stringMatching(/^INFO {2}stopping signal=SIGTERM$/),
-    expect.stringMatching(/^INFO {2}stopped runsWritten=0 seconds=\d+$/),
-  ]);
 });
