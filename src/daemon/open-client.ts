@@ -10,7 +10,7 @@ import { largestAnswerBytes } from './memory.js';
  * @param connections maximum number of requests at once
  */
 export function openClient(settings: ServiceSettings, connections: number) {
-  const dispatcher = createDispatcher({ proxy: settings.readProxy(), connections });
+  const dispatcher = createDispatcher({ ...settings.readRoute(), readAgain: settings.readRoute.current, connections });
   const client = createClient(settings, dispatcher);
   const close = async () => {
     await client.close();

@@ -24,8 +24,8 @@ export interface OpenService {
 export function createServiceConnections(connections: number, clock: Clock, lookup?: LookupFunction) {
   // The process has one proxy and one rate; the first feed brings them with its other settings.
   let shared: ReturnType<typeof open> | undefined;
-  const open = ({ readProxy, requestsPerSecond }: ServiceSettings) => ({
-    dispatcher: createDispatcher({ proxy: readProxy(), connections, lookup }),
+  const open = ({ readRoute, requestsPerSecond }: ServiceSettings) => ({
+    dispatcher: createDispatcher({ ...readRoute(), readAgain: readRoute.current, connections, lookup }),
     limitRate: createRateLimit(requestsPerSecond, clock),
   });
   return {

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseNoProxy } from '../core/no-proxy.js';
 
@@ -227,13 +228,18 @@ export const collectorUrl: Kind<string> = {
 export const noProxy: Kind<string> = {
   allowed:
     'names, which include their subdomains, IP addresses and subnets such as 10.0.0.0/8, each with an optional port; or *',
-  schema: z.string().refine(isNoProxy),
+  schema: z.string().refine((list) => succeeds(() => parseNoProxy(list))),
   form: { type: 'string' },
 };
 
-function isNoProxy(list: string): boolean {
+export const pemCertificates: Kind<string> = {
+  allowed: 'certificates (PEM)',
+  schema: z.string().refine((text) => succeeds(() => new X509Certificate(text))),
+};
+
+function succeeds(parse: () => unknown): boolean {
   try {
-    parseNoProxy(list);
+    parse();
     return true;
   } catch {
     return false;

@@ -62,7 +62,7 @@ export class Reader {
       this.addMistake(fileVariable, path, expected, `${variable.name} is set too`);
       return null;
     }
-    return this.#fileSecret(variable, fileVariable, path);
+    return this.fileSecret(variable, fileVariable, path);
   }
 
   addMistake(variable: string, value: string | null, allowed: string, reason?: string): void {
@@ -89,7 +89,8 @@ export class Reader {
     return given;
   }
 
-  #fileSecret<T>(variable: Variable<T>, fileVariable: string, path: string): Secret<NonNullable<T>> | null {
+  /** Like {@link secret}, for the file at a path that the given variable has. */
+  fileSecret<T>(variable: Variable<T>, fileVariable: string, path: string): Secret<NonNullable<T>> | null {
     // The secret must not keep the reader in memory, which has a copy of the environment.
     const { readFile, onKept } = this;
     let text: string;
@@ -115,7 +116,7 @@ export class Reader {
   }
 }
 
-function secretOf<T>(first: T, current: () => Promise<T>): Secret<T> {
+export function secretOf<T>(first: T, current: () => Promise<T>): Secret<T> {
   return Object.assign(() => first, { current });
 }
 

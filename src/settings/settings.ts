@@ -1,7 +1,8 @@
 import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
+import { readExtraCertificates } from './extra-certificates.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
-import { fileVariableOf, Reader } from './reader.js';
+import { fileVariableOf, Reader, secretOf } from './reader.js';
 import { type KeptValue, type ReadFile, readText } from './reread.js';
 import { readSystemd } from './systemd.js';
 import { readTraces } from './traces.js';
@@ -100,11 +101,12 @@ function readService(reader: Reader) {
   const url = reader.value(VARIABLES.baseUrl);
   requireEncryption(url, VARIABLES.baseUrl.name, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
-  const httpsProxy = reader.once(
-    VARIABLES.httpsProxy,
-    () => lowerCaseValue(reader, VARIABLES.httpsProxy) ?? reader.secret(VARIABLES.httpsProxy)?.() ?? null,
-  );
-  const noProxy = lowerCaseValue(reader, VARIABLES.noProxy) ?? reader.value(VARIABLES.noProxy);
+  const httpsProxy = reader.once(VARIABLES.httpsProxy, () => {
+    const lower = lowerCaseValue(reader, VARIABLES.httpsProxy);
+    return lower === null ? reader.secret(VARIABLES.httpsProxy) : secretOf(lower, async () => lower);
+  });
+  const noProxy = lowerCaseValue(reader, VARIABLES.noProxy) ?? reader.value(VARIABLES.noProxy) ?? undefined;
+  const readCa = reader.once(VARIABLES.extraCaCerts, () => readExtraCertificates(reader));
   return {
     /** With the version prefix, without a trailing slash. */
     baseUrl: addressOf(url),
@@ -114,8 +116,11 @@ function readService(reader: Reader) {
     apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
-    /** A function, since the URL of a proxy may contain a password. */
-    readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
+    /** How to connect: functions, since the URL of a proxy may contain a password. */
+    readRoute: secretOf({ proxy: { httpsProxy: httpsProxy?.(), noProxy }, ca: undefined }, async () => ({
+      proxy: { httpsProxy: await httpsProxy?.current(), noProxy },
+      ca: await readCa(),
+    })),
   };
 }
 

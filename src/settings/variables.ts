@@ -50,7 +50,7 @@ export const VARIABLES = {
   httpsProxy: optional(
     ['service', 'HTTPS_PROXY'],
     proxyUrl,
-    'proxy for requests to the service; `https_proxy` takes precedence; a changed file is used after a restart',
+    'proxy for requests to the service; `https_proxy` takes precedence',
     { secret: true },
   ),
   noProxy: optional(
@@ -58,11 +58,7 @@ export const VARIABLES = {
     noProxy,
     'hosts to reach without the proxy, separated by commas; `no_proxy` takes precedence',
   ),
-  extraCaCerts: optional(
-    ['service', 'NODE_EXTRA_CA_CERTS'],
-    filePath,
-    'additional certificates (PEM) to trust; read by Node.js itself',
-  ),
+  extraCaCerts: optional(['service', 'NODE_EXTRA_CA_CERTS'], filePath, 'additional certificates (PEM) to trust'),
 
   feed: defaulted(
     ['feed', 'SCANFEED_FEED'],

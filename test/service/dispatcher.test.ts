@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type LookupFunction, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDispatcher, type ProxySettings } from '../../src/service/http/dispatcher.js';
+import { testCertificate } from '../support/certificate.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
 import { startSlowServer } from '../support/slow-handshake.js';
@@ -154,6 +156,22 @@ describe('a dispatcher with a proxy', () => {
     },
   );
 
+  it('follows a proxy that changes within two minutes', async () => {
+    const clock = new VirtualClock();
+    const route = { proxy: { httpProxy: `http://user:first@${address}` } };
+    const dispatcher = createDispatcher({ ...route, clock, readAgain: async () => ({ ...route }) });
+    dispatchers.push(dispatcher);
+    const client = context.client({ dispatcher });
+    route.proxy = { httpProxy: `http://user:second@${address}` };
+    for (const _ of ['before', 'after']) {
+      context.service.answer(reply(200, pageJson([])));
+      await client.readPage(page, never);
+      await clock.advance(60_000);
+    }
+    const logins = proxy.asked.map(({ headers }) => headers['proxy-authorization']);
+    expect(logins).toEqual([`Basic ${btoa('user:first')}`, `Basic ${btoa('user:second')}`]);
+  });
+
   it('closes the connection after the connect timeout when the proxy never answers', async () => {
     proxy.answer = 'silence';
     const error = await rejection(read({ httpProxy: `http://${address}` }, 50));
@@ -230,6 +248,26 @@ describe('a dispatcher', () => {
     await arrived;
     moved.closeAllConnections();
     moved.close();
+  });
+
+  it('follows certificates that change within two minutes', async () => {
+    const clock = new VirtualClock();
+    const [old, renewed] = [testCertificate('127.0.0.1'), testCertificate('127.0.0.1')];
+    const server = createSecureServer(old, (_, response) => response.end(pageJson([]))).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    let ca = old.cert;
+    dispatcher = createDispatcher({ ca, clock, readAgain: async () => ({ ca }) });
+    const { port } = server.address() as AddressInfo;
+    const client = context.client({ dispatcher, baseUrl: `https://127.0.0.1:${port}/v1` });
+    await client.readPage(page, never);
+    server.setSecureContext(renewed);
+    ca = renewed.cert;
+    await clock.advance(60_000);
+    expect(await rejection(client.readPage(page, never))).toMatchObject({ kind: 'certificate' });
+    await clock.advance(60_000);
+    expect(await client.readPage(page, never)).toMatchObject({ items: [] });
+    server.closeAllConnections();
+    server.close();
   });
 
   it('connects to a name with two addresses when the handshake takes a second', async () => {

@@ -1,8 +1,10 @@
+import { rootCertificates } from 'node:tls';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../src/settings/settings.js';
 import { VARIABLES } from '../../src/settings/variables.js';
+import { testCertificate } from '../support/certificate.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
 function outcomeOf(read: () => unknown): string {
@@ -253,7 +255,7 @@ describe('settings', () => {
       https_proxy: 'http://small:1',
       NO_PROXY: '.local',
     });
-    expect(service.readProxy()).toEqual({ httpsProxy: 'http://small:1', noProxy: '.local' });
+    expect(service.readRoute().proxy).toEqual({ httpsProxy: 'http://small:1', noProxy: '.local' });
   });
 
   test('list fifty mistakes and count the others', () => {
@@ -317,11 +319,38 @@ describe('secrets', () => {
     expect(inspect(error, { depth: 9 })).not.toContain(canary);
   });
 
-  test('include the proxy, whose file is read too', () => {
+  test('include the proxy, whose file is read too, and again', async () => {
+    const contents: Record<string, string> = { '/run/proxy': 'http://user:word@proxy:1\n' };
     const fromFile = (env: Record<string, string>) =>
-      settingsWith({ HTTPS_PROXY_FILE: '/run/proxy', ...env }, { '/run/proxy': 'http://user:word@proxy:1\n' });
-    expect(fromFile({}).service.readProxy().httpsProxy).toBe('http://user:word@proxy:1');
-    expect(fromFile({ https_proxy: 'http://small:1' }).service.readProxy().httpsProxy).toBe('http://small:1');
+      settingsWith({ HTTPS_PROXY_FILE: '/run/proxy', NO_PROXY: '.local', ...env }, contents).service.readRoute;
+    const [large, small] = [fromFile({}), fromFile({ https_proxy: 'http://small:1' })];
+    expect([large().proxy.httpsProxy, small().proxy.httpsProxy]).toEqual([
+      'http://user:word@proxy:1',
+      'http://small:1',
+    ]);
+    contents['/run/proxy'] = 'http://user:other@proxy:1';
+    expect(await large.current()).toEqual({ proxy: { httpsProxy: 'http://user:other@proxy:1', noProxy: '.local' } });
+    expect((await small.current()).proxy.httpsProxy).toBe('http://small:1');
+    contents['/run/proxy'] = 'half of a U';
+    expect((await large.current()).proxy.httpsProxy).toBe('http://user:other@proxy:1');
+  });
+
+  test('replace the additional certificates when their file changes, keeping those of Node.js', async () => {
+    const [first, second] = [testCertificate('one.test').cert, testCertificate('two.test').cert];
+    const contents: Record<string, string> = { '/run/ca.crt': first };
+    const { readRoute } = settingsWith({ NODE_EXTRA_CA_CERTS: '/run/ca.crt' }, contents).service;
+    expect([readRoute().ca, (await readRoute.current()).ca]).toEqual([undefined, undefined]); // Node.js has read it
+    contents['/run/ca.crt'] = second;
+    expect((await readRoute.current()).ca).toEqual([...rootCertificates, second.trimEnd()]);
+    contents['/run/ca.crt'] = '';
+    expect((await readRoute.current()).ca).toContain(second.trimEnd());
+    contents['/run/ca.crt'] = first;
+    expect((await readRoute.current()).ca).toBeUndefined();
+  });
+
+  test.each(['', 'no certificate'])('report additional certificates that cannot be used: "%s"', (text) => {
+    const error = mistakesWith({ NODE_EXTRA_CA_CERTS: '/run/ca.crt' }, { '/run/ca.crt': text });
+    expect(error.mistakes).toMatchObject([{ variable: 'NODE_EXTRA_CA_CERTS' }]);
   });
 
   test.each(Object.values(VARIABLES).filter(({ secret }) => secret))('report a missing file of $name', ({ name }) => {

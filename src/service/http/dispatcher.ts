@@ -28,6 +28,8 @@ export interface DispatcherOptions {
   readonly proxy?: ProxySettings | undefined;
   /** Certificates (PEM) to trust instead of Node's own list. To add to that list, start Node with NODE_EXTRA_CA_CERTS. */
   readonly ca?: string | readonly string[] | undefined;
+  /** Called when connections are replaced. The next replacement uses what it returns. It must not reject. */
+  readonly readAgain?: (() => Promise<Pick<DispatcherOptions, 'proxy' | 'ca'>>) | undefined;
   /** Maximum number of connections; further requests wait, within their timeout. Default 16. */
   readonly connections?: number | undefined;
   /** Timeout for a new connection including TLS, milliseconds. Default 10,000. */
@@ -43,31 +45,39 @@ export interface DispatcherOptions {
  * no retries. Does not read the environment. Destroy it when done. Throws if `noProxy` is invalid.
  */
 export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
-  const { proxy = {}, ca, connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const { connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS, readAgain } = options;
   const { lookup = createLookup(), clock = systemClock } = options;
   const connect = {
     timeout: connectTimeoutMs,
     lookup,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS,
-    ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
   };
   const agentOptions = {
     connections,
-    connect,
     keepAliveTimeout: 15_000, // longer than the usual pause between two polls
     keepAliveMaxTimeout: 60_000,
     maxHeaderSize: 16_384,
   };
-  const open = (proxyUrl: string) =>
-    proxyUrl === '' ? new Agent(agentOptions) : openProxyAgent(new URL(proxyUrl), agentOptions);
+  let { ca } = options;
+  let proxyFor = chooseProxy(options.proxy);
+  const open = (origin: string) => {
+    const proxyUrl = proxyFor(new URL(origin));
+    const trusted = ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] };
+    const current = { ...agentOptions, connect: { ...connect, ...trusted } };
+    void readAgain?.().then((next) => {
+      ca = next.ca;
+      proxyFor = chooseProxy(next.proxy);
+    });
+    return proxyUrl === '' ? new Agent(current) : openProxyAgent(new URL(proxyUrl), current);
+  };
   const describeError = (error: Error, origin: string) =>
     error instanceof errors.ConnectTimeoutError ? new ConnectionError(origin, error.code, connectTimeoutMs) : error;
-  return new RenewingDispatcher({ keyOf: chooseProxy(proxy), open, describeError, clock });
+  return new RenewingDispatcher({ open, describeError, clock });
 }
 
 /** Returns a function that returns the URL of the proxy for a URL, or an empty string. */
-function chooseProxy({ httpsProxy, httpProxy, noProxy = '' }: ProxySettings): (url: URL) => string {
+function chooseProxy({ httpsProxy, httpProxy, noProxy = '' }: ProxySettings = {}): (url: URL) => string {
   const isDirect = parseNoProxy(noProxy);
   return (url) => (isDirect(url) ? '' : (url.protocol === 'https:' && httpsProxy) || httpProxy || '');
 }

@@ -5,10 +5,8 @@ import type { Clock } from '../../core/clock.js';
 const LIFETIME_MS = 60_000;
 
 export interface RenewingOptions {
-  /** Returns the key of the agent for a URL. */
-  readonly keyOf: (url: URL) => string;
-  /** Opens the agent for a key. */
-  readonly open: (key: string) => Dispatcher;
+  /** Opens an agent for the requests to an origin. */
+  readonly open: (origin: string) => Dispatcher;
   /** Returns the error to report for one of a request to an origin. */
   readonly describeError: (error: Error, origin: string) => Error;
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -36,7 +34,7 @@ export class RenewingDispatcher extends Dispatcher {
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (this.#isDestroyed) throw new errors.ClientDestroyedError();
-    const agent = this.#agentFor(this.options.keyOf(new URL(String(options.origin))));
+    const agent = this.#agentFor(String(options.origin));
     return agent.dispatcher.dispatch(options, handler);
   }
 
@@ -49,20 +47,20 @@ export class RenewingDispatcher extends Dispatcher {
     await Promise.all([...this.#open].map(({ dispatcher }) => dispatcher.destroy()));
   }
 
-  #agentFor(key: string): Agent {
-    const current = this.#agents.get(key);
+  #agentFor(origin: string): Agent {
+    const current = this.#agents.get(origin);
     if (current !== undefined && this.options.clock.monotonic() - current.openedAt < LIFETIME_MS) return current;
-    const dispatcher = this.options.open(key).compose((dispatch) => (options, handler) => {
+    const describe = (error: Error) => this.options.describeError(error, origin);
+    const dispatcher = this.options.open(origin).compose((dispatch) => (options, handler) => {
       agent.requests += 1;
-      const describe = (error: Error) => this.options.describeError(error, String(options.origin));
       return dispatch(options, new RequestHandler(handler, describe, onEnd));
     });
     const agent: Agent = { dispatcher, openedAt: this.options.clock.monotonic(), requests: 0 };
     const onEnd = () => {
       agent.requests -= 1;
-      if (this.#agents.get(key) !== agent) this.#endUnused(agent);
+      if (this.#agents.get(origin) !== agent) this.#endUnused(agent);
     };
-    this.#agents.set(key, agent);
+    this.#agents.set(origin, agent);
     this.#open.add(agent);
     if (current !== undefined) this.#endUnused(current);
     return agent;
