@@ -12,13 +12,6 @@ describe('the OpenAPI description of the service', () => {
     expect(await new Validator().validate(json)).toMatchObject({ valid: true });
   });
 
-  it('is served with a valid description of the control routes', async () => {
-    const { control } = await setup();
-    const { json } = await control('GET', '/openapi-control.json');
-    expect(await new Validator().validate(json)).toMatchObject({ valid: true });
-    expect(JSON.stringify(json)).toContain('stuck-cursor');
-  });
-
   it('lists exactly the operations of the interface', () => {
     const described = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, { responses }]) => `${method} ${path}: ${Object.keys(responses).join(' ')}`),

@@ -33,8 +33,7 @@ Examples:
     $ curl -X PATCH $CONTROL/switches -H "$TYPE" -d '{"latencyMs":500}'
     $ curl -X POST $CONTROL/corrections -H "$TYPE" -d '{"count":3}'
     $ curl -X POST $CONTROL/cursors/invalidate
-  OpenAPI documents of the control interface and of the service:
-    $ curl $CONTROL/openapi-control.json
+  OpenAPI document of the service:
     $ curl $CONTROL/openapi.json`;
 
 /** Returns the kinds of faults, formatted like options. */

@@ -1,5 +1,5 @@
 /**
- * The emulator's control routes, outside the service's interface and without a key; `control-description.ts` lists them.
+ * The emulator's control routes, outside the service's interface and without a key; docs/emulator.md describes them.
  * Invalid requests get 400 and `{"error": …}` in English.
  */
 import { readFile } from 'node:fs/promises';
@@ -11,7 +11,6 @@ import type { RunVersion } from '../model/runs.js';
 import type { SwitchesPatch } from '../model/switch-types.js';
 import type { Service } from '../service.js';
 import { SERVICE_DESCRIPTION } from '../service-description.js';
-import { controlDescription } from './control-description.js';
 import {
   answerQuerySchema,
   correctionSchema,
@@ -45,7 +44,6 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
     return {};
   });
   scope.get('/openapi.json', async (_request, reply) => reply.type(json).send(await readFile(SERVICE_DESCRIPTION)));
-  scope.get('/openapi-control.json', () => controlDescription());
   scope.register(async (verbatim) => addVerbatimRoutes(verbatim, service));
 }
 

@@ -1,4 +1,4 @@
-/** Input of the control routes. Their description is generated from the same schemas. */
+/** Input of the control routes. */
 import { z } from 'zod';
 import { runSpecSchema } from '../model/run-specs.js';
 

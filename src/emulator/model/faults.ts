@@ -2,27 +2,21 @@ import { z } from 'zod';
 import { type Fault, type FaultInput, type FaultKind, faultKinds, type Operation } from './fault-types.js';
 import { draw } from './random.js';
 
-export const faultSchema = z
-  .strictObject({
-    kind: z.enum(Object.keys(faultKinds) as [FaultKind, ...FaultKind[]]),
-    operation: z.enum(['feed', 'run', 'submit', 'any']).default('any'),
-    next: z.int().min(1).optional(),
-    share: z.number().min(0).max(1).optional(),
-    status: z.int().min(200).max(599).optional(),
-    retryAfter: z.union([z.string(), z.number()]).optional(),
-    error: z.string().optional(),
-    headers: z.record(z.string(), z.string()).optional(),
-    body: z.string().optional(),
-    afterBytes: z.int().min(0).optional(),
-    dripBytes: z.int().min(1).default(16),
-    dripMs: z.number().min(0).default(100),
-    chunked: z.boolean().default(false),
-  })
-  .describe(
-    `Effects on requests by \`kind\`:\n\n${Object.entries(faultKinds)
-      .map(([kind, effect]) => `- \`${kind}\`: ${effect}`)
-      .join('\n')}`,
-  );
+export const faultSchema = z.strictObject({
+  kind: z.enum(Object.keys(faultKinds) as [FaultKind, ...FaultKind[]]),
+  operation: z.enum(['feed', 'run', 'submit', 'any']).default('any'),
+  next: z.int().min(1).optional(),
+  share: z.number().min(0).max(1).optional(),
+  status: z.int().min(200).max(599).optional(),
+  retryAfter: z.union([z.string(), z.number()]).optional(),
+  error: z.string().optional(),
+  headers: z.record(z.string(), z.string()).optional(),
+  body: z.string().optional(),
+  afterBytes: z.int().min(0).optional(),
+  dripBytes: z.int().min(1).default(16),
+  dripMs: z.number().min(0).default(100),
+  chunked: z.boolean().default(false),
+});
 
 faultSchema satisfies z.ZodType<Fault, FaultInput>;
 

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { controlDescription as describeControl } from '../../../src/emulator/control/control-description.js';
 import type { Emulator, FaultKind, RequestListener, RequestRecord } from '../../../src/emulator/index.js';
 import { type Answer, Description, type OpenApi, type Request } from './description.js';
 
@@ -11,8 +10,6 @@ export const document = JSON.parse(text) as OpenApi;
 const closed = ['DocumentType', 'FeedEntry', 'SingleRun', 'FeedPage', 'NewSubmission', 'RepeatedSubmission', 'Error'];
 
 export const serviceDescription = new Description(document, closed);
-
-export const controlDescription = new Description(describeControl() as unknown as OpenApi, ['Switches', 'Counts']);
 
 const calls = {
   feed: { method: 'GET', path: '/scans' },
@@ -74,16 +71,4 @@ function wrongWithAnswer(
   // Left open by the interface: what a missing schema is answered with, and what a single run is refused with.
   const open = operation !== 'feed' && answer.status >= 400 && answer.status < 500;
   return unlisted && !open ? [`the status ${answer.status} is not listed`, ...differences] : differences;
-}
-
-/** In what a call of a control route differs from its description; one that was refused may. */
-export function wrongWithControl(request: Request, answer: Answer): string[] {
-  const asked = controlDescription.ofRequest(request);
-  const differences = [...asked.differences, ...asked.surplus.map((name) => `query ${name}`)];
-  const { differences: answered, unlisted } = controlDescription.ofAnswer(request, answer);
-  return [
-    ...(answer.status < 300 ? differences : []),
-    ...(unlisted ? [`the status ${answer.status} is not listed`] : []),
-    ...answered,
-  ].map((what) => `${request.method} ${request.path}: ${what}`);
 }
