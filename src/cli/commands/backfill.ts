@@ -12,9 +12,9 @@ interface Given extends PassOptions {
 
 const examples = `
 The running daemon reads the range while it follows the feed; the cursor of the
-feed does not move. If no daemon runs, this command reads the range. If it is
-interrupted, nothing is lost: the daemon continues, and the same command joins
-the backfill.
+feed does not move. If no daemon runs, the next one reads the range. If this
+command is interrupted while it waits, the daemon continues, and the same
+command joins the backfill.
 
 Examples:
   $ scanfeed backfill --since 7d

@@ -112,33 +112,25 @@ export function openFeedStore({ settings, database }: FeedCommandContext<'pendin
   });
 }
 
-/** Returns the current lease of the feed, whichever process holds it. Commands write under it. */
-export async function requireLease({
-  feeds,
-  feed,
-}: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>): Promise<LeaseGrant> {
-  const lease = await feeds.readLease(feed.name);
-  if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
-  return lease;
-}
-
 /** Maximum number of consecutive changes of the leader. */
 const TRIES = 20;
 
 /**
- * Writes under the feed's current lease, and retries if the leader changed in the meantime. The leader is not affected, and
+ * Writes under the feed's current lease, whichever process holds it, and retries if the leader changed in the meantime. The leader is not affected, and
  * writes of an earlier epoch are fenced.
  * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(
-  work: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
+  { feeds, feed: { name } }: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T> {
   for (let tries = 0; tries < TRIES; tries += 1) {
-    const written = await write(await requireLease(work));
+    const lease = await feeds.readLease(name);
+    if (lease === null) throw new CommandFailure(`the feed ${name} has been removed`);
+    const written = await write(lease);
     if (written !== null) return written;
   }
-  throw new CommandFailure(`the feed ${work.feed.name} keeps changing its leader; try again later`, EXIT.tryAgain);
+  throw new CommandFailure(`the feed ${name} keeps changing its leader; try again later`, EXIT.tryAgain);
 }
 
 /** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */

@@ -42,7 +42,7 @@ export async function withService<T>(
 }
 
 /** @throws CommandFailure if the feed belongs to another address */
-export function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
+function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
   if (feed.baseUrl === baseUrl) return;
   throw new CommandFailure(
     `the feed ${feed.name} belongs to ${feed.baseUrl}, but the configured base URL is ${baseUrl}; if the service has moved, run \`scanfeed adopt --feed ${feed.name}\``,

@@ -3,15 +3,13 @@ import type { PassRequest, RequestedPass } from '../../storage/passes/request-pa
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption, readFeedSettings } from '../context/feed-settings.js';
+import { feedOption } from '../context/feed-settings.js';
 import { timeOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
 import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
-import { requireOwnService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { describePassProgress, withPassWorker } from './pass-worker.js';
 
 /** Options of every command that requests a pass. */
 export interface PassOptions extends FeedOptions {
@@ -21,10 +19,7 @@ export interface PassOptions extends FeedOptions {
   readonly cancel?: true;
 }
 
-/** A feed with the settings that running its passes needs. */
-type PassWork = FeedCommandContext<'service' | 'pending'>;
-
-/** Interval between checks of a pass that another process runs, milliseconds. */
+/** Interval between checks of a pass, milliseconds. */
 const CHECK_MS = 1_000;
 /** Time without a committed page after which the progress mentions it, milliseconds. */
 const SILENCE_MS = 30_000;
@@ -47,10 +42,7 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
     .option('--json', 'print it as JSON');
 }
 
-/**
- * Requests a pass. A running daemon runs it; without one, this command does. Waits for its end with `--wait`, or if there is
- * no daemon.
- */
+/** Requests a pass, which the running daemon or the next one runs. Waits for its end with `--wait`. */
 export async function requestPass(
   request: () => Promise<PassRequest>,
   { wait, json }: PassOptions,
@@ -59,21 +51,16 @@ export async function requestPass(
   summary: (pass: RequestedPass) => Promise<string>,
 ): Promise<void> {
   const { name, leader } = work.feed;
-  if (!wait && leader !== null) {
-    const { joined, ...pass } = await request();
-    const follows = `${leader} runs it; \`scanfeed status\` shows its progress.\n`;
-    io.write(json ? toJson(name, pass, joined) : announcement(pass, joined) + follows);
+  const { joined, ...pass } = await request();
+  const announce = (next: string) => {
+    if (!json) io.write(announcement(pass, joined) + next);
+  };
+  if (!wait) {
+    announce(leader === null ? NO_DAEMON : `${leader} runs it; \`scanfeed status\` shows its progress.\n`);
+    if (json) io.write(toJson(name, pass, joined));
     return;
   }
-  // A missing or invalid setting ends the command before it requests anything.
-  const complete = await withServiceSettings(work, io);
-  const { joined, ...pass } = await request();
-  const announce = () => {
-    if (json) return;
-    io.write(announcement(pass, joined));
-    if (leader === null) io.write('No daemon is running, so this command runs it.\n');
-  };
-  const done = await runToItsEnd(pass, complete, io, announce);
+  const done = await untilFinished(pass, work, io, () => announce(leader === null ? NO_DAEMON : ''));
   const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
   io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
   if (done.cancelled) {
@@ -83,13 +70,7 @@ export async function requestPass(
   }
 }
 
-/** Adds the settings that are needed to run a pass, but not to request one. */
-async function withServiceSettings(work: FeedCommandContext<never>, io: CommandProcess): Promise<PassWork> {
-  const need = ['feed', 'database', 'service', 'pending'] as const;
-  const settings = await readFeedSettings(io, { feed: work.feed.name, need });
-  requireOwnService(settings.service, work.feed);
-  return { ...work, settings };
-}
+const NO_DAEMON = 'No daemon is running: `scanfeed run` runs it when it is started.\n';
 
 /** Cancels the unfinished passes of these kinds. */
 export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
@@ -106,12 +87,12 @@ export function cancel(kinds: readonly PassKind[], options: PassOptions, io: Com
 }
 
 /**
- * Shows the progress until the pass ends. Runs it here while no daemon holds the feed.
+ * Shows the progress until the pass ends.
  * @param announce called once the command can be interrupted
  */
-async function runToItsEnd(
+async function untilFinished(
   requested: RequestedPass,
-  work: PassWork,
+  work: FeedCommandContext<never>,
   io: CommandProcess,
   announce: () => void,
 ): Promise<RequestedPass> {
@@ -119,27 +100,17 @@ async function runToItsEnd(
   const progress = progressLine(io);
   let pass = requested;
   let leader: string | null = null;
-  const interrupted = await untilInterrupted((signal) => {
+  const interrupted = await untilInterrupted(async (signal) => {
     announce();
-    return withPassWorker(pass, work, io, progress, async (worker) => {
-      const runOrWait = async () => {
-        leader = await leaderFor(pass, work);
-        const outcome = leader === null ? await worker.runSlice(signal) : 'left';
-        pass = await readAgain(pass, work);
-        if (pass.finishedAt !== null || signal.aborted) return;
-        if (outcome === 'none') {
-          const { name } = work.feed;
-          throw new CommandFailure(
-            `the feed ${name} has read nothing yet: start \`scanfeed run\`, which then runs this ${namesOf([pass.kind])}`,
-          );
-        }
-        if (outcome === 'ran') return;
-        progress.show(() => describeProgress(pass, leader ?? 'another command'));
-        await clock.sleep(CHECK_MS, signal);
-      };
-      const onPause = (line: string) => signal.aborted || progress.say(line);
-      while (pass.finishedAt === null && !signal.aborted) await withRetries(runOrWait, { clock, signal, onPause });
-    });
+    const check = async () => {
+      leader = await leaderFor(pass, work);
+      pass = await readAgain(pass, work);
+      if (pass.finishedAt !== null || signal.aborted) return;
+      progress.show(() => describeProgress(pass, leader));
+      await clock.sleep(CHECK_MS, signal);
+    };
+    const onPause = (line: string) => signal.aborted || progress.say(line);
+    while (pass.finishedAt === null && !signal.aborted) await withRetries(check, { clock, signal, onPause });
   }).finally(() => progress.clear());
   if (!interrupted || pass.finishedAt !== null) return pass;
   throw new CommandFailure(interruption(pass, leader), EXIT.interrupted);
@@ -149,7 +120,10 @@ async function runToItsEnd(
  * Returns the process that runs the pass, or null without a daemon.
  * @throws CommandFailure if no process will run it
  */
-async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: PassWork): Promise<string | null> {
+async function leaderFor(
+  { kind, begunAt }: RequestedPass,
+  { feeds, feed }: FeedCommandContext<never>,
+): Promise<string | null> {
   const { leader = null, filtersWidenedAt = null } = (await feeds.find(feed.name)) ?? {};
   if (kind === 'full' && filtersWidenedAt !== null && filtersWidenedAt > begunAt) {
     throw new CommandFailure(
@@ -159,7 +133,10 @@ async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: Pass
   return leader;
 }
 
-async function readAgain({ id, begunAt }: RequestedPass, { passes }: PassWork): Promise<RequestedPass> {
+async function readAgain(
+  { id, begunAt }: RequestedPass,
+  { passes }: FeedCommandContext<never>,
+): Promise<RequestedPass> {
   const pass = await passes.find(id);
   if (pass?.begunAt.getTime() !== begunAt.getTime())
     throw new CommandFailure(
@@ -168,16 +145,20 @@ async function readAgain({ id, begunAt }: RequestedPass, { passes }: PassWork): 
   return pass;
 }
 
-function describeProgress(pass: RequestedPass, reader: string): string {
+function describeProgress(pass: RequestedPass, leader: string | null): string {
   const { entriesPerSecond, secondsLeft, idleMs } = pass;
-  if (idleMs === null) return `waiting for ${reader} to begin`;
-  const pace = entriesPerSecond === null ? null : { entriesPerSecond, secondsLeft };
-  const silence = idleMs > SILENCE_MS ? `, no page for ${formatSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
-  return describePassProgress({ ...pass, pace }) + silence;
+  if (leader === null) return `waiting for a daemon: start \`scanfeed run\` (${readSoFar(pass)})`;
+  if (idleMs === null) return `waiting for ${leader} to begin`;
+  const parts = [readSoFar(pass)];
+  if (entriesPerSecond !== null) parts.push(`${Math.round(entriesPerSecond)}/s`);
+  if (entriesPerSecond !== null && secondsLeft !== null) parts.push(`${formatSeconds(secondsLeft)} left`);
+  if (idleMs > SILENCE_MS) parts.push(`no page for ${formatSeconds(idleMs / 1000)}: see the log of ${leader}`);
+  return parts.join(', ');
 }
 
 function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {
-  return describePassProgress({ entries, deliveredUpTo, pace: null });
+  const read = `${counted(entries, 'entry', 'entries')} read`;
+  return deliveredUpTo === null ? read : `${read}, delivered up to ${formatTime(deliveredUpTo)}`;
 }
 
 function announcement(pass: RequestedPass, joined: boolean): string {

@@ -100,7 +100,7 @@ async function mustYield(kind: PassKind, lease: LeaseGrant, { store }: LeaderCon
 }
 
 /** Runs passes slice by slice, one pass at a time. */
-export interface PassRunner {
+interface PassRunner {
   /**
    * Runs a slice of the pass that is next; `none`: there is no pass. The next slice continues from the stored position.
    * @throws Failure, or the signal's reason
@@ -115,7 +115,7 @@ function isSamePass(a: Pass, b: Pass | null): boolean {
 }
 
 /** @param find returns the pass that is next, also if one is being run; null: there is none */
-export function createPassRunner(
+function createPassRunner(
   find: (signal: AbortSignal, isRunning: boolean) => Promise<Pass | null>,
   lease: LeaseGrant,
   context: PassContext,

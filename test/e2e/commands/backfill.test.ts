@@ -62,120 +62,63 @@ test('shows the result of the running daemon, which stores missing runs without 
   expect(daemon.logged('finished backfill')).toMatchObject([{ stored: 3 }]);
 });
 
-test('runs the backfill in the command when there is no daemon', async () => {
-  const { run, runs, lose, cursor, daemon } = await startCaughtUp();
+test('leaves the backfill to the next daemon when none is running', async () => {
+  const { env, run, start, runs, lose, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
-  const before = await cursor();
-  const { code, stdout } = await run('--beginning', '--json');
-  expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({
-    feed: 'default',
-    since: null,
-    kind: 'backfill',
-    entries: all.length,
-    stored: 3,
+  expect(await run('--since', '31d')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Requested a backfill .*\nNo daemon is running: `scanfeed run` runs it when/),
+  });
+  const waiting = start('--since', '31d', '--wait', '--json');
+  await eventually(() => rows()).toMatchObject([{ finished_at: null }]);
+  await bench.daemon(env).logs('finished backfill');
+  expect(await waiting.exited).toMatchObject({ code: 0 });
+  expect(JSON.parse(waiting.stdout)).toMatchObject({
+    ...{ feed: 'default', kind: 'backfill', entries: all.length, stored: 3, cancelled: false, joined: true },
     finishedAt: expect.stringMatching(/Z$/),
-    cancelled: false,
-    joined: false,
   });
   expect(await runs()).toEqual(all);
-  expect(await cursor()).toBe(before);
+  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('resumes when the same command is started again after an interruption', async () => {
-  const { service, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
-  await daemon.stop();
+test('joins the backfill when the same command is started again after an interruption', async () => {
+  const { service, env, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   const all = await lose();
   service.set(SLOW);
-  const interrupted = start('--since', '31d');
+  const interrupted = start('--since', '31d', '--wait');
   await eventually(entriesRead).toBeGreaterThan(0);
   interrupted.signal('SIGINT');
   expect(await interrupted.exited).toMatchObject({ code: 130 });
   expect(interrupted.stderr).toMatch(
-    /interrupted \(\d+ entries read, .*\); the next daemon resumes it, and `scanfeed backfill --cancel`/,
+    /interrupted \(\d+ entries read.*\); \S+ continues it, and `scanfeed backfill --cancel`/,
   );
-  const read = await entriesRead();
-  expect(read).toBeLessThan(all.length);
+  await daemon.stop();
+  const abandoned = start('--since', '31d', '--wait');
+  await eventually(() => abandoned.stdout).toMatch(
+    /^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read.*\nNo daemon is running/,
+  );
+  expect(await abandoned.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(abandoned.stderr).toMatch(/interrupted \(\d+ entries read, .*\); the next daemon resumes it, and/);
+  expect(await entriesRead()).toBeLessThan(all.length);
   service.set({ latencyMs: 0 });
-  const { code, stdout } = await run('--since', '31d');
-  expect(code).toBe(0);
-  expect(stdout).toMatch(/^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/);
+  bench.daemon(env);
+  expect(await run('--since', '31d', '--wait')).toMatchObject({ code: 0 });
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('ends immediately when it is interrupted while the database is silent or unavailable', async () => {
-  const { service, env, database, entriesRead, daemon } = await startCaughtUp();
-  await daemon.stop();
+test('ends immediately when it is interrupted while the database is silent', async () => {
+  const { service, env, database, entriesRead } = await startCaughtUp();
   const proxy = await TcpProxy.to(database.url);
   bench.afterwards(() => proxy.close());
-  const start = () =>
-    bench.program(['backfill', '--since', '31d'], { ...env, DATABASE_URL: proxy.urlOf(database.url) });
-
   service.set(SLOW);
-  const unanswered = start();
+  const url = proxy.urlOf(database.url);
+  const unanswered = bench.program(['backfill', '--since', '31d', '--wait'], { ...env, DATABASE_URL: url });
   await eventually(entriesRead).toBeGreaterThan(0);
   proxy.set({ blackhole: true });
   expect(await unanswered.stop('SIGINT')).toEqual({ code: 130, signal: null });
-  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entries read.*; the next daemon resumes it/m);
-
-  proxy.heal();
-  service.set({ latencyMs: 0 });
-  service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
-  const refused = start();
-  await eventually(() => refused.stderr).toMatch(/^\S.* answered 503: .*; retrying in 60 min$/m);
-  await proxy.close();
-  expect(await refused.stop('SIGINT')).toEqual({ code: 130, signal: null });
-  expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
-});
-
-test('reads every page once when two commands run at the same time', async () => {
-  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
-  await daemon.stop();
-  const all = await lose();
-  service.set(SLOW);
-  const first = start('--since', '31d');
-  await eventually(rows).toHaveLength(1);
-  const second = start('--since', '31d');
-  await eventually(() => second.stdout).toMatch(
-    /^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/,
-  );
-  service.set({ latencyMs: 0 });
-  expect(await second.exited).toMatchObject({ code: 0 });
-  expect(await first.exited).toMatchObject({ code: 0 });
-  expect(await runs()).toEqual(all);
-  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
-});
-
-test('leaves the backfill to a daemon when one starts in the meantime', async () => {
-  const { service, env, start, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
-  await daemon.stop();
-  const all = await lose();
-  service.set(SLOW);
-  const command = start('--since', '31d');
-  await eventually(entriesRead).toBeGreaterThan(0);
-  const another = bench.daemon(env);
-  await another.logs('started leading the feed');
-  service.set({ latencyMs: 0 });
-  expect(await command.exited).toMatchObject({ code: 0 });
-  await another.logs('finished backfill');
-  expect(await runs()).toEqual(all);
-  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
-});
-
-test('takes over the backfill when the daemon ends', async () => {
-  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
-  const all = await lose();
-  service.set({ latencyMs: 60_000 });
-  const command = start('--since', '31d', '--wait');
-  await eventually(rows).toHaveLength(1);
-  await daemon.stop('SIGKILL');
-  service.set({ latencyMs: 0 });
-  expect(await command.exited).toMatchObject({ code: 0 });
-  expect(command.stdout).not.toContain('No daemon is running');
-  expect(await runs()).toEqual(all);
-  expect(await rows()).toMatchObject([{ entries: String(all.length), stored: '3' }]);
+  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entr(y|ies) read.*; \S+ continues it/m);
 });
 
 test('keeps waiting when the database is briefly unavailable', async () => {
@@ -244,51 +187,6 @@ describe('with a running daemon', () => {
     expect((await cancel()).out).toBe('The feed default has no unfinished backfill.\n');
     expect((await cancel('--json')).out).toBe('[]\n');
   });
-});
-
-test('requires a daemon when the feed has read nothing yet', async () => {
-  const { service, daemon, run, rows } = await startBench();
-  service.set({ latencyMs: 60_000 });
-  await daemon.logs('started leading the feed');
-  await daemon.stop();
-  expect(await run('--since', '31d')).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('has read nothing yet: start `scanfeed run`, which then runs this backfill'),
-  });
-  expect(await rows()).toMatchObject([{ finished_at: null }]);
-});
-
-test('requests nothing when no daemon runs and the settings are of another service', async () => {
-  const { daemon, env, rows, database } = await startCaughtUp();
-  await daemon.stop();
-  const run = (over: Readonly<Record<string, string>>) =>
-    runCommand(backfill, ['backfill', '--since', '31d'], { env: { ...env, ...over } });
-  expect(await run({ SCANFEED_BASE_URL: 'https://other.test/v1' })).toMatchObject({
-    exitCode: 1,
-    err: expect.stringContaining('if the service has moved, run `scanfeed adopt --feed default`'),
-  });
-  expect(await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url))).toMatchObject({
-    exitCode: 78,
-    err: expect.stringContaining('SCANFEED_API_KEY'),
-  });
-  expect(await rows()).toEqual([]);
-});
-
-test('runs an earlier backfill before its own', async () => {
-  const { service, start, run, runs, lose, daemon, rows } = await startCaughtUp();
-  await daemon.stop();
-  const all = await lose();
-  service.set({ latencyMs: 60_000 });
-  const earlier = start('--since', '5d', '--until', '4d');
-  await eventually(() => earlier.stdout).toContain('this command runs it');
-  expect(await earlier.stop('SIGINT')).toMatchObject({ code: 130 });
-  service.set({ latencyMs: 0 });
-  expect(await run('--since', '31d')).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/^Requested a backfill/),
-  });
-  expect(await rows()).toMatchObject([{ finished_at: expect.any(Date) }, { finished_at: expect.any(Date) }]);
-  expect(await runs()).toEqual(all);
 });
 
 describe('a live start', () => {

@@ -268,36 +268,15 @@ describe('reconcile as a process', () => {
     expect(await daemon.metric('scanfeed_reconcile_found_total{revision="first"}')).toBe(1);
   });
 
-  it.each([
-    ['recent', ['--since', '1h']],
-    ['full', ['--full']],
-  ] as const)('runs the %s pass in the command when there is no daemon', async (kind, args) => {
-    const { daemon, run, isStored, passes } = await startBench();
+  it('leaves a full pass to the next daemon when none is running', async () => {
+    const { daemon, env, run, isStored, passes } = await startBench();
     await daemon.stop();
-    const { code, stdout } = await run(...args);
+    const { code, stdout } = await run('--full');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`^Requested a ${kind} pass .*\nNo daemon is running, so this command runs it\\.\n`),
+      /^Requested a full pass .*\nNo daemon is running: `scanfeed run` runs it when it is started\.\n$/,
     );
-    expect(stdout).toContain('30 entries read, 1 missing, older or less complete run stored.');
-    expect(stdout).toMatch(/\nThe feed default is reconciled up to \S+Z\.\n$/);
-    expect(await isStored()).toBe(true);
-    expect(await passes()).toMatchObject([{ kind, cancelled: false, finished_at: expect.any(Date) }]);
-  });
-
-  it('leaves a full pass to the next daemon when it is interrupted', async () => {
-    const { service, daemon, env, start, isStored, passes } = await startBench();
-    await daemon.stop();
-    service.set({ latencyMs: 1_000 });
-    const command = start('--full');
-    await eventually(async () => Number((await passes())[0]?.entries ?? 0)).toBeGreaterThan(0);
-    expect(await command.stop('SIGINT')).toMatchObject({ code: 130 });
-    expect(command.stderr).toMatch(
-      /^scanfeed: interrupted \(\d+ entries read.*\); the next daemon resumes it, and `scanfeed reconcile --cancel` cancels it$/m,
-    );
-    service.set({ latencyMs: 0 });
-    const another = bench.daemon(env);
-    await another.logs('finished full pass');
+    await bench.daemon(env).logs('finished full pass');
     expect(await isStored()).toBe(true);
     expect(await passes()).toMatchObject([{ kind: 'full', cancelled: false, entries: '30' }]);
   });
@@ -316,25 +295,22 @@ describe('reconcile as a process', () => {
   });
 
   it('ends when the filters widen, because the full pass is no longer run', async () => {
-    const { service, daemon, env, start, passes } = await startBench({ SCANFEED_STATUS: 'completed' });
+    const { daemon, env, start, passes } = await startBench({ SCANFEED_STATUS: 'completed' });
     await daemon.stop();
-    service.set({ latencyMs: 1_000 });
-    const command = start('--full');
-    await eventually(async () => Number((await passes())[0]?.entries ?? 0)).toBeGreaterThan(0);
+    const command = start('--full', '--wait');
+    await eventually(passes).toHaveLength(1);
     const widened = bench.daemon({ ...env, SCANFEED_STATUS: 'completed,failed' });
     expect(await command.exited).toMatchObject({ code: 1 });
     expect(command.stderr).toMatch(/include more than when this pass began: run `scanfeed reconcile --full` again$/m);
-    service.set({ latencyMs: 0 });
     await widened.logs('filters changed: earlier runs are missing');
   });
 
   it('joins the full pass that another command waits for', async () => {
-    const { service, daemon, start, passes } = await startBench();
-    await daemon.stop();
+    const { service, start, passes } = await startBench();
     service.set({ latencyMs: 500 });
-    const first = start('--full');
+    const first = start('--full', '--wait');
     await eventually(passes).toHaveLength(1);
-    const second = start('--full');
+    const second = start('--full', '--wait');
     await eventually(() => second.stdout).toMatch(/^Joined the full pass /);
     service.set({ latencyMs: 0 });
     expect(await first.exited).toMatchObject({ code: 0 });
