@@ -36,12 +36,13 @@ export function migrateSchema(
 }
 
 /**
- * Creates the reader role and grants it the reports, over the direct connection. Returns false if the connected role may not do
+ * Creates the reader role, if one is named, and grants it the reports, over the direct connection. Returns false if the connected role may not do
  * so; see {@link readerRoleHelp}.
  * @param signal closes the connection
  */
 export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSignal): Promise<boolean> {
   const { schema, readerRole } = settings;
+  if (readerRole === null) return Promise.resolve(true);
   return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), readerRole));
 }
 
@@ -67,7 +68,7 @@ async function overDirectConnection<T>(
 }
 
 /** Returns the SQL that an administrator has to run so that the reader role can read the reports. */
-export function readerRoleHelp({ schema, readerRole }: DatabaseSettings): string {
+export function readerRoleHelp(schema: string, readerRole: string): string {
   const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(tablesOf(schema), readerRole)];
   return statements.map((statement) => `${statement};\n`).join('');
 }

@@ -59,12 +59,13 @@ export function watchSchema(
   // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
   let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
-    if (!settings.autoMigrate) return;
+    const { readerRole } = settings;
+    if (!settings.autoMigrate || readerRole === null) return;
     // Usually nothing is to be granted; then no direct connection is opened for each of a thousand schemas.
-    if ((await inspectReaderRole(connectStore(database, settings.schema), settings.readerRole)).reads) return;
+    if ((await inspectReaderRole(connectStore(database, settings.schema), readerRole)).reads) return;
     if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
     const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
-    logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
+    logger.warn('reader role lacks rights', { role: readerRole, remedy });
   };
   const prepareTimeZone = async () => {
     const timeZone = settings.reportingTimeZone;

@@ -29,11 +29,11 @@ export const DATABASE_VARIABLES = {
     'scanfeed',
     "schema of the tables; the reports' schema is this name with `_reporting`",
   ),
-  readerRole: defaulted(
+  readerRole: optional(
     ['database', 'SCANFEED_READER_ROLE'],
     identifier(63, 'public', 'none'),
-    'scanfeed_reader',
-    "role that may read the reports; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
+    "role that may read the reports, another one for each schema and database; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
+    { defaultText: 'none: only owners read them' },
   ),
   typedViews: defaulted(
     ['database', 'SCANFEED_TYPED_VIEWS'],

@@ -15,6 +15,7 @@ export const KEYS: ReadonlyMap<string, string> = new Map([
   [VARIABLES.markdown.name, 'markdown'],
   [VARIABLES.pollInterval.name, 'pollInterval'],
   [VARIABLES.schema.name, 'schema'],
+  [VARIABLES.readerRole.name, 'readerRole'],
 ]);
 /** Maximum number of entries. */
 const MAX_FEEDS = 10_000;

@@ -38,7 +38,7 @@ describe('settings', () => {
     });
     expect(database).toMatchObject({
       schema: 'scanfeed',
-      readerRole: 'scanfeed_reader',
+      readerRole: null,
       typedViews: true,
       reportingTimeZone: 'UTC',
       retention: { runs: null, run_history: null, quarantine: null },

@@ -55,6 +55,7 @@ list of these feeds, in YAML or JSON:
   start: live
   markdown: true
   pollInterval: 1m
+  readerRole: globex_reader
 \`\`\`
 
 Only \`name\` is required. Each key overrides the variable of the same name, such as \`SCANFEED_BASE_URL\` for
@@ -63,7 +64,8 @@ Only \`name\` is required. Each key overrides the variable of the same name, suc
 environment, and so is everything else. A key without a value sets the default.
 Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
-Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one. A feed that is new in a schema
+Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one, and a \`readerRole\` each,
+because the members of one can read all schemas that name it. A feed that is new in a schema
 is held while the schema contains runs of another base URL, or none of its latest three runs is known to the service with the
 feed's key (same id, file name and time of submission). A feed whose key is in another file than that of an earlier feed of the
 same schema is held until there is such a run.

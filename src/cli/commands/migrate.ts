@@ -64,8 +64,9 @@ interface Migrated {
 async function migrate(settings: DatabaseSettings, io: CommandProcess): Promise<Migrated> {
   const applied = await migrateSchema(settings);
   const readerRole = await prepareReaderRole(settings);
-  if (!readerRole) io.note(`${REFUSED}\n${readerRoleHelp(settings)}`);
-  return { schema: settings.schema, applied, readerRole };
+  const { schema, readerRole: role } = settings;
+  if (!readerRole && role !== null) io.note(`${REFUSED}\n${readerRoleHelp(schema, role)}`);
+  return { schema, applied, readerRole };
 }
 
 const REFUSED =

@@ -33,7 +33,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 const examples = `
-The query reads the views for reports with the rights of SCANFEED_READER_ROLE,
+The query reads the views for reports with the rights of SCANFEED_READER_ROLE, if it is set,
 in a read-only transaction. Names need no schema.
 
 Examples:
@@ -70,8 +70,8 @@ async function runQuery(text: string, options: Given, io: CommandProcess): Promi
   printer.end();
 }
 
-function describe({ message, sqlstate, ofRole }: QueryRefused, role: string, login: string): string {
-  if (!ofRole) {
+function describe({ message, sqlstate, ofRole }: QueryRefused, role: string | null, login: string): string {
+  if (!ofRole || role === null) {
     return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})${REMEDIES[sqlstate] ?? ''}`;
   }
   const remedy =

@@ -112,7 +112,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function withReports(
   io: CommandProcess,
   feed: string | undefined,
-  work: (connection: StoreConnection, readerRole: string) => Promise<void>,
+  work: (connection: StoreConnection, readerRole: string | null) => Promise<void>,
 ): Promise<void> {
   const settings = await readSchemaSettings(io, feed);
   return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole), DEADLINE_MS);

@@ -9,7 +9,12 @@ import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
-import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
+import {
+  findReaders,
+  inspectReaderRole,
+  readerGrantStatements,
+  readerRoleStatements,
+} from '../../storage/reporting/reader-role.js';
 import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
@@ -37,8 +42,8 @@ const DEADLINE_MS = 10_000;
 /** PostgreSQL versions that this release supports. */
 const OLDEST = 15;
 const NEWEST = 18;
-/** Maximum number of missing rights that are named. */
-const NAMED_RIGHTS = 4;
+/** Maximum number of rights, roles or views that a finding names. */
+const NAMED = 4;
 
 interface DatabaseContext {
   readonly settings: DatabaseSettings;
@@ -204,26 +209,40 @@ function schemaExists({ schema }: DatabaseContext): boolean {
   return schema.status === 'fulfilled' ? schema.value.version > 0 : !(schema.reason instanceof SchemaMismatch);
 }
 
+function named(names: readonly string[]): string {
+  const others = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return names.slice(0, NAMED).join(', ') + others;
+}
+
 async function checkRights(context: DatabaseContext): Promise<Result> {
   if (!schemaExists(context)) return skipped('requires the schema');
   const { connection, server, settings } = context;
   const missing = await findMissingRights(connection);
   if (missing.length === 0) return ok(`${server.role} can read and write ${settings.schema}`);
-  const others = missing.length > NAMED_RIGHTS ? ` and ${missing.length - NAMED_RIGHTS} more rights` : '';
   return failing(
-    `${server.role} lacks ${missing.slice(0, NAMED_RIGHTS).join(', ')}${others}; run this as the owner of the schema`,
+    `${server.role} lacks ${named(missing)}; run this as the owner of the schema`,
     daemonGrantStatements(connection.tables, server.role),
   );
 }
 
 async function checkReaderRole(context: DatabaseContext): Promise<Result> {
   if (!schemaExists(context)) return skipped('requires the schema');
-  const { connection, settings } = context;
-  const { readerRole } = settings;
-  const [reader] = await Promise.allSettled([inspectReaderRole(connection, readerRole)]);
-  if (reader.status === 'rejected') return warning(messageOf(reader.reason));
-  const { exists, reads } = reader.value;
-  if (reads) return ok(`${readerRole} can read every report`);
+  const { connection, server } = context;
+  const { readerRole } = context.settings;
+  const { logins, elsewhere } = await findReaders(connection, readerRole);
+  const others = logins.length === 0 ? '' : `; the reports can be read by ${named(logins)}`;
+  if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
+  if (elsewhere.length > 0) {
+    return warning(
+      `${readerRole} also has rights in ${named(elsewhere)}, so its members may read both${others}. If the data is of different owners, name another role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
+      [
+        `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
+        `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,
+      ],
+    );
+  }
+  const { exists, reads } = await inspectReaderRole(connection, readerRole);
+  if (reads) return ok(`${readerRole} can read every report${others}`);
   const problem = exists ? 'cannot read every report' : 'does not exist, so only owners can read the reports';
   const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
   return warning(

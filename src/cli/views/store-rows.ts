@@ -20,7 +20,7 @@ import { type Column, table } from '../terminal/table.js';
 /** Dependencies of the commands. */
 export interface ReportsWork {
   readonly connection: StoreConnection;
-  readonly readerRole: string;
+  readonly readerRole: string | null;
 }
 
 /** Returns the view of this name. */

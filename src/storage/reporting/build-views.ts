@@ -20,7 +20,7 @@ export interface ViewFailure {
 /** Builds the views whose definition has changed, each in its own transaction: one that fails does not block the others. */
 export async function buildViews(
   connection: StoreConnection,
-  readerRole: string,
+  readerRole: string | null,
   isDue: (view: string) => boolean = () => true,
 ) {
   // Reads the built views before the decided ones, so that no view is replaced by an older definition.
@@ -83,7 +83,7 @@ interface Build {
   readonly fingerprint: string;
   /** Fingerprint of the view that existed when the definition was made. */
   readonly replaces: string | null;
-  readonly readerRole: string;
+  readonly readerRole: string | null;
 }
 
 /** Returns false if another process is building the view or has built it since. */
@@ -104,7 +104,10 @@ function buildView(
       .executeTakeFirst();
     if (locked === undefined) return false;
     await sql.raw(definition).execute(tx);
-    if ((await sql`SELECT FROM pg_roles WHERE rolname = ${readerRole}`.execute(tx)).rows.length > 0) {
+    if (
+      readerRole !== null &&
+      (await sql`SELECT FROM pg_roles WHERE rolname = ${readerRole}`.execute(tx)).rows.length > 0
+    ) {
       await grantView({ db: tx, tables }, name, readerRole);
     }
     await tx

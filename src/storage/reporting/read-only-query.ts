@@ -12,8 +12,8 @@ const CONNECT_DEADLINE_MS = 10_000;
 /** A query as a reader of the reports would run it. */
 export interface ReadOnlyQuery {
   readonly text: string;
-  /** The role that runs it. */
-  readonly role: string;
+  /** The role that runs it; null: that of the connection. */
+  readonly role: string | null;
   /** The schema of the reports, in which unqualified names are found. */
   readonly schema: string;
 }
@@ -70,7 +70,7 @@ async function begin(client: pg.Client, { role, schema }: ReadOnlyQuery): Promis
   await client.query('SET LOCAL jit = off');
   // If this process ends, the server ends the query too.
   await client.query(`SET LOCAL client_connection_check_interval = '2s'`);
-  await client.query(`SET LOCAL ROLE ${quoted(role)}`);
+  if (role !== null) await client.query(`SET LOCAL ROLE ${quoted(role)}`);
 }
 
 async function readAll(client: pg.Client, text: string, receive: Receive): Promise<void> {

@@ -43,6 +43,37 @@ export interface ReaderRole {
   readonly reads: boolean;
 }
 
+/** Roles that read the reports, and other places that the reader role reads: facts for people. */
+export interface ReportReaders {
+  /** Logins that may read the runs, besides superusers, the owner of the reports and the connected role. */
+  readonly logins: readonly string[];
+  /** Other databases, and reports of other schemas, in which the reader role has rights. */
+  readonly elsewhere: readonly string[];
+}
+
+/** @param role the reader role; null: none is named */
+export async function findReaders({ db, tables }: StoreConnection, role: string | null): Promise<ReportReaders> {
+  const { rows } = await sql<ReportReaders>`
+    SELECT ARRAY(SELECT rolname::text FROM pg_roles
+        WHERE rolcanlogin AND NOT rolsuper AND rolname <> current_user AND oid <> runs.relowner
+          AND has_database_privilege(oid, current_database(), 'CONNECT')
+          AND has_schema_privilege(oid, runs.relnamespace, 'USAGE') AND has_table_privilege(oid, runs.oid, 'SELECT')
+        ORDER BY 1) AS logins,
+      ARRAY(SELECT DISTINCT 'the database ' || datname
+          FROM pg_shdepend JOIN pg_roles AS reader ON refclassid = 'pg_authid'::regclass AND refobjid = reader.oid
+          JOIN pg_database ON pg_database.oid = dbid
+          WHERE rolname = ${role} AND datname <> current_database()
+        UNION ALL
+        SELECT 'the schema ' || nspname FROM pg_class AS other JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+          (SELECT oid FROM pg_roles WHERE rolname = ${role}) AS reader
+        WHERE relname = 'productive_runs' AND relkind = 'v' AND relnamespace <> runs.relnamespace
+          AND has_schema_privilege(reader.oid, relnamespace, 'USAGE')
+          AND has_table_privilege(reader.oid, other.oid, 'SELECT')
+        ORDER BY 1) AS elsewhere
+    FROM pg_class AS runs WHERE oid = to_regclass(${`${quoted(tables.reportingSchema)}.runs`})`.execute(db);
+  return rows[0] ?? { logins: [], elsewhere: [] };
+}
+
 export async function inspectReaderRole({ db, tables }: StoreConnection, role: string): Promise<ReaderRole> {
   const { rows } = await sql<ReaderRole>`
     SELECT reader.oid IS NOT NULL AS exists,

@@ -34,7 +34,7 @@ interface RefreshOptions {
  */
 export async function refreshReports(
   connection: StoreConnection,
-  readerRole: string,
+  readerRole: string | null,
   { between = () => true, onSkipped = () => {}, isDue = () => true }: RefreshOptions = {},
 ): Promise<Refreshed> {
   let [views, columns, changes] = [0, 0, 0];

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { createErrorWriter } from '../../../src/storage/feeds/recent-errors.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { testCertificate } from '../../support/certificate.js';
@@ -13,7 +14,7 @@ import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly, withConnection } from '../../support/postgres/maintenance.js';
 import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
-import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
 import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
@@ -379,6 +380,42 @@ describe('doctor checks of the database', () => {
     }
     await withReader();
     expect(await examine()).toMatchObject({ 'reader role': { outcome: 'ok' } });
+  });
+
+  it('names who else may read, and the other places of the reader role, when there are any', async () => {
+    await withReader();
+    const db = bench.database.sql;
+    const login = `scanfeed_login_${process.pid}`;
+    await sql.raw(`CREATE ROLE ${login} LOGIN IN ROLE ${reader}`).execute(db);
+    afterwards(() => sql.raw(`DROP ROLE ${login}`).execute(db));
+    const message = (text: string) => ({ 'reader role': { outcome: 'ok', message: text } });
+    const readers = `; the reports can be read by ${login}`;
+    expect(await examine()).toMatchObject(message(`${reader} can read every report${readers}`));
+    expect(await examine({ SCANFEED_READER_ROLE: '' })).toMatchObject(
+      message(`none is named (SCANFEED_READER_ROLE)${readers}`),
+    );
+
+    const other = await createTestDatabase();
+    afterwards(other.drop);
+    await MIGRATED.prepare(other.url);
+    const database = openTestDatabase(other.url);
+    afterwards(() => database.close());
+    await grantReader(connectStore(database, TEST_SCHEMA), reader);
+    await bench.rows(
+      sql.raw(`CREATE SCHEMA b_reporting CREATE VIEW productive_runs AS SELECT;
+      GRANT USAGE ON SCHEMA b_reporting TO ${reader}; GRANT SELECT ON b_reporting.productive_runs TO ${reader}`),
+    );
+    afterwards(() => sql.raw('DROP SCHEMA b_reporting CASCADE').execute(db));
+    const { 'reader role': found } = await examine();
+    expect(found).toMatchObject({
+      outcome: 'warning',
+      message: expect.stringContaining(
+        `${reader} also has rights in the database ${other.name}, the schema b_reporting, so its members may read both${readers}`,
+      ),
+    });
+    expect(found?.statements).toContain(`REVOKE CONNECT ON DATABASE "${given.name}" FROM PUBLIC`);
+    for (const statement of found?.statements ?? []) await sql.raw(statement).execute(db);
+    expect(await examine({ SCANFEED_READER_ROLE: '' })).toMatchObject(message('none is named (SCANFEED_READER_ROLE)'));
   });
 
   it('fails when the encoding cannot store all text', async () => {

@@ -125,6 +125,16 @@ describe('the reader role', () => {
 });
 
 describe('migrate', () => {
+  it('lets no reader of one database read another when no role is named', async () => {
+    const [a, b] = [await another(), await another()];
+    for (const { url } of [a, b]) {
+      expect((await runCommand(migrateCommand, ['migrate'], { env: { DATABASE_URL: url } })).exitCode).toBe(0);
+    }
+    const granted = sql`SELECT datname FROM pg_shdepend JOIN pg_database ON pg_database.oid = dbid
+      WHERE datname IN (${a.name}, ${b.name}) AND refobjid IN (SELECT oid FROM pg_roles WHERE rolname ~ 'reader')`;
+    expect(await bench.rows(granted)).toEqual([]);
+  });
+
   it('prints the statements for the reader role when its own role may not create one', async () => {
     const owner = await login('NOCREATEROLE');
     const [reader, { url, name }] = [roleName(), await another()];

@@ -6,7 +6,7 @@ import { grantDaemon } from '../../../src/storage/schema/daemon-role.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { connectionOf, MIGRATED, tables, useStore } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const given = useDatabase(MIGRATED);
@@ -43,6 +43,11 @@ describe('sql', () => {
       out: 'scan_id  revision  partner_name\na               1\nb               1  \ufffd[2Jred\n',
       err: '2 rows\n',
     });
+  });
+
+  it('runs the query with the rights of its own login when no role is named', async () => {
+    const { out } = await run('SELECT current_user, count(*) FROM runs', ['--csv'], '');
+    expect(out).toBe(`current_user,count\r\n${connectionOf(given.url).user},2\r\n`);
   });
 
   it('has no report compiled, which takes longer than most reports', async () => {
