@@ -9,13 +9,6 @@ import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
-import {
-  findReaders,
-  inspectReaderRole,
-  readerGrantStatements,
-  readerRoleStatements,
-} from '../../storage/reporting/reader-role.js';
-import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
@@ -36,15 +29,13 @@ import {
   skipped,
   warning,
 } from './finding.js';
+import { checkReaderRole, checkReportIndexes, named } from './report-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
 /** PostgreSQL versions that this release supports. */
 const OLDEST = 15;
 const NEWEST = 18;
-/** Maximum number of rights, roles or views that a finding names. */
-const NAMED = 4;
-
 interface DatabaseContext {
   readonly settings: DatabaseSettings;
   /** Null if the setting is invalid. */
@@ -72,8 +63,8 @@ const CHECKS: Checks<DatabaseContext> = {
   pooler: checkPooler,
   schema: checkSchema,
   rights: checkRights,
-  'reader role': checkReaderRole,
-  'report indexes': checkReportIndexes,
+  'reader role': ifSchemaExists(checkReaderRole),
+  'report indexes': ifSchemaExists(checkReportIndexes),
   surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
 };
@@ -209,9 +200,8 @@ function schemaExists({ schema }: DatabaseContext): boolean {
   return schema.status === 'fulfilled' ? schema.value.version > 0 : !(schema.reason instanceof SchemaMismatch);
 }
 
-function named(names: readonly string[]): string {
-  const others = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
-  return names.slice(0, NAMED).join(', ') + others;
+function ifSchemaExists(check: Checks<DatabaseContext>[string]): Checks<DatabaseContext>[string] {
+  return (context) => (schemaExists(context) ? check(context) : skipped('requires the schema'));
 }
 
 async function checkRights(context: DatabaseContext): Promise<Result> {
@@ -222,42 +212,6 @@ async function checkRights(context: DatabaseContext): Promise<Result> {
   return failing(
     `${server.role} lacks ${named(missing)}; run this as the owner of the schema`,
     daemonGrantStatements(connection.tables, server.role),
-  );
-}
-
-async function checkReaderRole(context: DatabaseContext): Promise<Result> {
-  if (!schemaExists(context)) return skipped('requires the schema');
-  const { connection, server } = context;
-  const { readerRole } = context.settings;
-  const { logins, elsewhere } = await findReaders(connection, readerRole);
-  const others = logins.length === 0 ? '' : `; the reports can be read by ${named(logins)}`;
-  if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
-  if (elsewhere.length > 0) {
-    return warning(
-      `${readerRole} also has rights in ${named(elsewhere)}, so its members may read both${others}. If the data is of different owners, name another role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
-      [
-        `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
-        `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,
-      ],
-    );
-  }
-  const { exists, reads } = await inspectReaderRole(connection, readerRole);
-  if (reads) return ok(`${readerRole} can read every report${others}`);
-  const problem = exists ? 'cannot read every report' : 'does not exist, so only owners can read the reports';
-  const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
-  return warning(
-    `${readerRole} ${problem}; scanfeed works without it. Run this as a database administrator`,
-    statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
-  );
-}
-
-async function checkReportIndexes(context: DatabaseContext): Promise<Result> {
-  if (!schemaExists(context)) return skipped('requires the schema');
-  const indexes = await listStoredIndexes(context.connection);
-  const invalid = indexes.find(({ valid }) => !valid);
-  if (invalid === undefined) return ok(`${counted(indexes.length, 'index', 'indexes')}, all valid`);
-  return warning(
-    `the creation of an index was interrupted; run \`scanfeed views index ${invalid.view} ${invalid.columns.join(' ')}\` again`,
   );
 }
 

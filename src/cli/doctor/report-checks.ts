@@ -1,0 +1,59 @@
+import type { DatabaseSettings } from '../../settings/settings.js';
+import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import {
+  findReaders,
+  inspectReaderRole,
+  readerGrantStatements,
+  readerRoleStatements,
+} from '../../storage/reporting/reader-role.js';
+import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
+import { quoted } from '../../storage/schema/schema.js';
+import { counted } from '../terminal/format.js';
+import { ok, type Result, warning } from './finding.js';
+
+/** Maximum number of rights, roles or views that a finding names. */
+const NAMED = 4;
+
+interface ReportsContext {
+  readonly connection: StoreConnection;
+  readonly settings: Pick<DatabaseSettings, 'readerRole'>;
+  readonly server: { readonly database: string };
+}
+
+export function named(names: readonly string[]): string {
+  const others = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return names.slice(0, NAMED).join(', ') + others;
+}
+
+export async function checkReaderRole({ connection, server, settings }: ReportsContext): Promise<Result> {
+  const { readerRole } = settings;
+  const { logins, elsewhere } = await findReaders(connection, readerRole);
+  const others = logins.length === 0 ? '' : `; the reports can be read by ${named(logins)}`;
+  if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
+  if (elsewhere.length > 0) {
+    return warning(
+      `${readerRole} also has rights in ${named(elsewhere)}, so its members may read both${others}. If the data is of different owners, name another role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
+      [
+        `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
+        `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,
+      ],
+    );
+  }
+  const { exists, reads } = await inspectReaderRole(connection, readerRole);
+  if (reads) return ok(`${readerRole} can read every report${others}`);
+  const problem = exists ? 'cannot read every report' : 'does not exist, so only owners can read the reports';
+  const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
+  return warning(
+    `${readerRole} ${problem}; scanfeed works without it. Run this as a database administrator`,
+    statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
+  );
+}
+
+export async function checkReportIndexes({ connection }: ReportsContext): Promise<Result> {
+  const indexes = await listStoredIndexes(connection);
+  const invalid = indexes.find(({ valid }) => !valid);
+  if (invalid === undefined) return ok(`${counted(indexes.length, 'index', 'indexes')}, all valid`);
+  return warning(
+    `the creation of an index was interrupted; run \`scanfeed views index ${invalid.view} ${invalid.columns.join(' ')}\` again`,
+  );
+}
