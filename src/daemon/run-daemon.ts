@@ -23,7 +23,6 @@ const MAX_SPREAD_MS = 10_000;
 
 export interface Daemon {
   readonly admin: AdminServer;
-  /** Reports on the feeds that are running. */
   reports(): readonly StatusReport[];
   /** Number of runs stored for the first time or with a higher revision since the start. */
   runsWritten(): number;

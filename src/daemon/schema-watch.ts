@@ -27,15 +27,12 @@ export interface SchemaWatch {
   finished(): Promise<void>;
 }
 
-/** Dependencies of a schema watch. */
 export interface WatchContext {
   /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
-  /** For the setup of the reports. */
   readonly database: Database;
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
-  /** Returns the migrations of this release. */
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Returns how long a schema counts as usable after a check, milliseconds. Renewing a lease or waiting for one requires that. */

@@ -41,31 +41,26 @@ const MAINTENANCE_TASKS = 2;
 /** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
 const DIRECT_CONNECTIONS = 2;
 
-/** The parts that the schemas of a process share. */
 export interface SchemasContext {
   readonly database: Database;
   /** For the leases. Their renewals do not wait for the commits, which may occupy all other connections. */
   readonly leaseDatabase: Database;
   readonly metrics: Pick<Metrics, 'transacted' | 'purged'>;
   readonly readiness: Readiness;
-  /** Returns the logger of a schema. */
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
   readonly nextOutage: () => number;
   readonly leases: ProcessLeases;
 }
 
-/** A feed whose tables are in a schema. */
 export interface SchemaUser {
   readonly isLeader: () => boolean;
   readonly isReadingInBulk: () => boolean;
-  /** Called regularly while the schema is being prepared. */
   readonly onPreparing: () => void;
   /** Called with each change of an outage of the maintenance, if this is the first user of the schema. */
   readonly onOutage: (outage: Outage) => void;
 }
 
-/** A schema, as its feeds use it. */
 export interface OpenSchema {
   readonly connection: StoreConnection;
   readonly store: FeedStore;
@@ -87,7 +82,6 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
     checkIntervalMs: () => checkInterval(MAINTENANCE_INTERVAL_MS, open.size),
   };
   return {
-    /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
       const name = settings.database.schema;
       const schema = open.get(name) ?? maintainSchema(settings, parts, signal);

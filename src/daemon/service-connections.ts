@@ -10,10 +10,8 @@ import { createClient } from './open-client.js';
 
 export type ServiceConnections = ReturnType<typeof createServiceConnections>;
 
-/** A service, as one feed requests it. */
 export interface OpenService {
   readonly service: FeedService;
-  /** Cancels its running requests. */
   close(): Promise<void>;
 }
 
@@ -34,7 +32,6 @@ export function createServiceConnections(connections: number, clock: Clock, look
       const client = createClient(settings, shared.dispatcher, onRequest);
       return { service: obeyRetryAfter(shared.limitRate(client), clock), close: () => client.close() };
     },
-    /** Ends all connections. */
     close: async (): Promise<void> => {
       await shared?.dispatcher.destroy();
     },

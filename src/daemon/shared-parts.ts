@@ -27,7 +27,6 @@ const COLLECT_EVERY_BYTES = 16 * MIB;
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
 
-/** Dependencies and options of the shared parts. */
 export interface ProcessContext {
   readonly logger: ProcessLogger;
   readonly tracer: PageTracer | null;

@@ -49,7 +49,6 @@ export function observeSync(options: SyncObserverOptions) {
     ...passFields(passes.report()),
   }));
 
-  /** Writes the lines that are due. */
   const tick = () => {
     activity.tick();
     warnings.tick();
@@ -208,7 +207,6 @@ export function observeSync(options: SyncObserverOptions) {
   return { observer, report, recent: history.minutes, answeredByCache };
 }
 
-/** Returns the progress of each pass by its kind. */
 function passFields(passes: readonly CurrentPass[]) {
   if (passes.length === 0) return {};
   return { passes: Object.fromEntries(passes.map(({ pass, ...progress }) => [pass, progress])) };

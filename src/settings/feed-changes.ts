@@ -8,7 +8,6 @@ export interface FeedChanges {
   readonly added: readonly FeedSettings[];
   /** Names of feeds that the file no longer lists. */
   readonly removed: readonly string[];
-  /** New settings of feeds that have other ones. */
   readonly changed: readonly FeedSettings[];
 }
 

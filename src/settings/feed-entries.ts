@@ -17,18 +17,15 @@ export const KEYS: ReadonlyMap<string, string> = new Map([
   [VARIABLES.schema.name, 'schema'],
   [VARIABLES.readerRole.name, 'readerRole'],
 ]);
-/** Maximum number of entries. */
 const MAX_FEEDS = 10_000;
 const KEY_LIST = [...KEYS.values()].join(', ');
 const VARIABLE_OF: ReadonlyMap<string, string> = new Map([...KEYS].map(([variable, key]) => [key, variable]));
 
-/** An entry of the feeds file. */
 export interface FeedEntry {
   readonly name: string;
   readonly line: number;
   /** Texts of the variables that it overrides. */
   readonly variables: ReadonlyMap<string, string>;
-  /** Lines of its keys. */
   readonly lines: ReadonlyMap<string, number>;
   readonly mistakes: readonly Mistake[];
   /** Returns the location of a key, for messages; the entry's first line for a key that it does not have. */

@@ -12,7 +12,6 @@ import { type Group, VARIABLES } from './variables.js';
 export interface FeedsFile<G extends Group = Group> {
   /** The settings of each feed whose entry is valid, in the order of the file. */
   readonly feeds: readonly SettingsFor<G | 'feed'>[];
-  /** The feeds whose entries are invalid. */
   readonly invalid: readonly InvalidFeed[];
   /** Paths of the API keys of these feeds. An entry may become valid when such a file changes. */
   readonly invalidKeyFiles: readonly string[];

@@ -1,4 +1,3 @@
-/** A setting whose value is invalid or missing. */
 export interface Mistake {
   readonly variable: string;
   /** The given value; null if there is none, `(hidden)` if it is a secret. */
@@ -8,7 +7,6 @@ export interface Mistake {
   readonly reason?: string | undefined;
 }
 
-/** Shown in place of a secret. */
 export const HIDDEN = '(hidden)';
 
 /** All mistakes in the settings. The message is for the terminal and shows no secrets. */

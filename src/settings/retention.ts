@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { type Kind, orOff } from './kinds.js';
 
 const TABLES = ['runs', 'run_history', 'quarantine'] as const;
-/** Maximum retention, days. */
 const MAX_DAYS = 36_500;
 
 /** Retention of each table, days; null: unlimited. */

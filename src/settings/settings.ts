@@ -21,7 +21,6 @@ export type ServiceSettings = Settings['service'];
 export type FeedSettings = Settings['feed'];
 export type DatabaseSettings = Settings['database'];
 
-/** The requested groups of settings, and warnings. */
 export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
 
 const READERS = {
@@ -177,7 +176,6 @@ function readDatabase(reader: Reader) {
     migrationConnection: migration as DatabaseConnection,
     schema,
     readerRole: reader.value(VARIABLES.readerRole),
-    /** Whether the daemon maintains typed views of documents. */
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
     reportingTimeZone: reader.value(VARIABLES.reportingTimeZone),
     retention: reader.value(VARIABLES.retention),

@@ -6,7 +6,6 @@ import type { ConnectionParameters } from './database-url.js';
 import type { Reader } from './reader.js';
 import { readText, rereading } from './reread.js';
 
-/** Reports what is wrong with a parameter. */
 export type ReportMistake = (parameter: keyof ConnectionParameters, reason: string) => null;
 
 const WITHOUT_TLS = {

@@ -22,7 +22,6 @@ Examples:
   $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
   $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
 
-/** `scanfeed adopt`: assigns a feed to the new address of its service. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('adopt')

@@ -22,7 +22,6 @@ Examples:
   $ scanfeed backfill --beginning
   $ scanfeed backfill --cancel`;
 
-/** `scanfeed backfill`: reads a range of the feed again. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   passCommand(program, 'backfill', io)
     .description('Read a range of the feed again and store the runs that are missing or newer.')

@@ -29,7 +29,6 @@ Examples:
   The emulated service into your PostgreSQL:
     $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
 
-/** Folder of the demo's data, below the current folder. */
 const DIRECTORY = '.scanfeed';
 /** Folder of a PostgreSQL that was downloaded, below that of the data. */
 const DOWNLOAD = 'postgresql';
@@ -42,12 +41,10 @@ const SERVICE_PORT = 8899;
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 const POSTGRES_PORT = 54_320;
 const SHUTDOWN_MS = 20_000;
-/** Number of parts if both the database and the service are embedded. */
 const BOTH = 2;
 /** Interval between records of the time that the demo has run, milliseconds. */
 const RECORD_INTERVAL_MS = 2_000;
 
-/** `scanfeed demo`: the real daemon between an emulated service and an embedded PostgreSQL. */
 export function register(program: Command): void {
   program
     .command('demo')
@@ -137,7 +134,6 @@ function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon 
   return runDaemon(settings, { single: settings }, { logger, tracer: null, clock: systemClock }, signal);
 }
 
-/** Returns what people need of a line of the log. */
 function describeLine(json: string): string {
   const { message, remedy, error } = JSON.parse(json) as Record<string, unknown> & { error?: Error };
   return `${printable([message, error?.message, remedy].filter(Boolean).join(': '))}\n`;

@@ -21,7 +21,6 @@ Examples:
   Failing checks, for a script:
     $ scanfeed doctor --json | jq '.findings[] | select(.outcome == "failing")'`;
 
-/** `scanfeed doctor`: checks the installation. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('doctor')

@@ -48,10 +48,8 @@ ${kinds.join('\n')}
 `;
 }
 
-/** The parts of the process that the command uses. */
 export interface EmulatorProcess {
   write(text: string): void;
-  /** Resolves when the emulator should stop. */
   stopped(): Promise<void>;
 }
 
@@ -64,7 +62,6 @@ const thisProcess: EmulatorProcess = {
     }),
 };
 
-/** `scanfeed emulator`: runs the emulated service until SIGINT or SIGTERM. */
 export function register(program: Command, environment: EmulatorProcess = thisProcess): void {
   const command = program
     .command('emulator')

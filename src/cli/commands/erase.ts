@@ -22,7 +22,6 @@ Examples:
   Several at once:
     $ scanfeed erase --yes --scan-id 6083ce9e --scan-id 19fa022e`;
 
-/** `scanfeed erase`: deletes runs with their personal data and prevents them from being stored again. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('erase')

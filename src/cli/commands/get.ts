@@ -32,7 +32,6 @@ Examples:
   Store it in the database, also while a daemon is running:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
 
-/** `scanfeed get`: shows one run as the service returns it now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('get')
@@ -108,7 +107,6 @@ function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
   );
 }
 
-/** Loads and shows the run, then stores it. */
 async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
   const { settings, feed } = work;
   const stored = await findOwn(scanId, work);

@@ -26,7 +26,6 @@ Examples:
     $ scanfeed reconcile --full
   $ scanfeed reconcile --cancel`;
 
-/** `scanfeed reconcile`: requests a recent or full pass. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   passCommand(program, 'reconcile', io)
     .description('Find the runs and corrections that the cursor has skipped, and store them.')

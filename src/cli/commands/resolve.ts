@@ -43,7 +43,6 @@ Examples:
   A feed whose service is gone:
     $ scanfeed resolve --all --give-up --feed former`;
 
-/** `scanfeed resolve`: loads pending results now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('resolve')

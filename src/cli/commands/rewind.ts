@@ -28,7 +28,6 @@ Examples:
   Read everything again without confirmation:
     $ scanfeed rewind --beginning --yes`;
 
-/** `scanfeed rewind`: reads a part of the feed again. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('rewind')

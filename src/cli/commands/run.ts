@@ -60,7 +60,6 @@ export function register(program: Command): void {
     });
 }
 
-/** Reads the settings of the process and of its feeds. */
 async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{
   readonly settings: ProcessSettings & { readonly warnings: readonly string[] };
   readonly source: FeedSource;

@@ -42,7 +42,6 @@ Examples:
     $ scanfeed sql "SELECT view_name, column_name, data_type FROM columns"
   $ scanfeed sql --csv "SELECT * FROM failed_runs" > failed.csv`;
 
-/** `scanfeed sql`: runs a query on the views for reports. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('sql')
@@ -81,7 +80,6 @@ function describe({ message, sqlstate, ofRole }: QueryRefused, role: string | nu
   return `the role ${role} cannot be used: ${message}; ${remedy}`;
 }
 
-/** Prints a result. */
 interface Printer {
   readonly rows: Receive;
   readonly end: () => void;

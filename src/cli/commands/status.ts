@@ -50,7 +50,6 @@ async function showOne(name: string, given: Given, io: CommandProcess): Promise<
   });
 }
 
-/** Shows all feeds of the schema or, with a feeds file, of all schemas that it names. */
 async function showAll(given: Given, io: CommandProcess): Promise<void> {
   const { schemas, mistakes } = await readSchemas(io);
   for (const mistake of mistakes) io.note(`scanfeed: ${describeMistake(mistake)}\n`);
@@ -68,7 +67,6 @@ async function showAll(given: Given, io: CommandProcess): Promise<void> {
   if (failed.length > 0) throw new CommandFailure('the status is incomplete', worstOf(failed));
 }
 
-/** A schema, and the function that reads its feed reports. */
 interface Shown {
   readonly schema: string;
   readonly read: OperatorStore['readFeedReports'];
@@ -94,7 +92,6 @@ interface Rendered {
   readonly text: string;
   /** A line for each schema that could not be read. */
   readonly failures: string;
-  /** Their exit codes. */
   readonly codes: readonly number[];
 }
 

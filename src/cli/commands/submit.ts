@@ -41,7 +41,6 @@ Examples:
   A result:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
 
-/** `scanfeed submit`: sends PDFs for recognition. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('submit')
@@ -111,7 +110,6 @@ interface SubmitParts {
   readonly perSecond: number | null;
 }
 
-/** Submits the files, waits for their runs if `--wait` is given, and prints each result. */
 async function submitAll(
   files: readonly PdfFile[],
   { documentType, environment, new: resubmit, wait, concurrency, json }: SubmitCommandOptions,
@@ -160,7 +158,6 @@ function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): s
   return `submitted before as ${id}${status === null ? '' : `: ${status}`}${again}`;
 }
 
-/** One line about a file whose run has ended. */
 function describeEnded({ file, scanId, status, failureReason, error, problem }: SubmittedFile): string {
   const reason = failureReason === null ? '' : ` (${printable(failureReason)})`;
   const quote = error === null ? '' : `; the service says: "${printable(error)}"`;
@@ -168,7 +165,6 @@ function describeEnded({ file, scanId, status, failureReason, error, problem }: 
   return `${printable(file)}: ${printable(scanId ?? '')}: ${state}\n`;
 }
 
-/** All counts in one line. */
 function summarize(files: readonly SubmittedFile[], waited: boolean): string {
   const count = (matches: (file: SubmittedFile) => boolean) => files.filter(matches).length;
   const parts: readonly (readonly [number, string])[] = [

@@ -45,7 +45,6 @@ Examples:
     $ scanfeed verify --since 7d --json |
         jq -r '.differences[] | select(.what == "missing") | .scanId'`;
 
-/** `scanfeed verify`: compares the database with the feed. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const time = timeOption(io.clock.now);
   program

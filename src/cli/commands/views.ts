@@ -53,7 +53,6 @@ Examples:
   Scan all documents again:
     $ scanfeed views refresh --all`;
 
-/** `scanfeed views`: manages the typed views of documents. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const json = () => new Option('--json', 'print it as JSON');
   const command = program

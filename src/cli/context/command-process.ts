@@ -5,7 +5,6 @@ import { systemClock } from '../../core/clock.js';
 import { escapeControls } from '../terminal/format.js';
 import { CommandFailure, EXIT } from './exit.js';
 
-/** The parts of the process that commands use. */
 export interface CommandProcess {
   /** Environment variables; undefined for those of the process. */
   readonly env: NodeJS.ProcessEnv | undefined;
@@ -32,7 +31,6 @@ export interface CommandProcess {
   readonly ask: ((question: string) => Promise<string>) | null;
 }
 
-/** The current process. */
 export const thisProcess: CommandProcess = {
   env: undefined,
   clock: systemClock,

@@ -88,7 +88,6 @@ const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: stri
 
 const names = Object.keys(flags) as (keyof Switches)[];
 
-/** Returns an option for each switch. */
 export function switchOptions(): Option[] {
   return names.map((name) => {
     const { flag, read } = flags[name];
@@ -102,7 +101,6 @@ export function switchOptions(): Option[] {
   });
 }
 
-/** Returns the switches that were given on the command line. */
 export function switchesOf(options: Readonly<Record<string, unknown>>): SwitchesPatch {
   const given = names.flatMap((name) => {
     const value = options[new Option(flags[name].flag).attributeName()];

@@ -7,7 +7,6 @@ export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78,
 /** Of several failures, the first one of these determines the exit code. */
 const WORST_FIRST: readonly number[] = [EXIT.usage, EXIT.settings, EXIT.failed, EXIT.tryAgain];
 
-/** Returns the worst of the exit codes of several failures. */
 export function worstOf(codes: readonly number[]): number {
   return WORST_FIRST.find((code) => codes.includes(code)) ?? EXIT.failed;
 }

@@ -12,10 +12,8 @@ import type { Group } from '../../settings/variables.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 
-/** Maximum number of feeds that an error lists. */
 const LISTED_NAMES = 10;
 
-/** The option `--feed` of every command that works on one feed. */
 export function feedOption(): Option {
   return new Option('--feed <name>', 'the feed (default: SCANFEED_FEED, or the only one of the feeds file)');
 }
@@ -25,7 +23,6 @@ export function entryOption(): Option {
   return new Option('--feed <name>', 'use the settings of this feed of the feeds file');
 }
 
-/** Returns whether there is a feeds file. */
 export function hasFeedsFile({ env }: Pick<CommandProcess, 'env'>): boolean {
   return feedsFilePath(env) !== null;
 }
@@ -33,7 +30,6 @@ export function hasFeedsFile({ env }: Pick<CommandProcess, 'env'>): boolean {
 interface Wanted<G extends Group> {
   readonly feed?: string | undefined;
   readonly need: readonly G[];
-  /** Whether the command also has `--all`. */
   readonly orAll?: boolean;
 }
 

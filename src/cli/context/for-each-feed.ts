@@ -7,7 +7,6 @@ import { CommandFailure, worstOf } from './exit.js';
 import { readFeedSettings, requiresFile } from './feed-settings.js';
 import { runEach } from './run-each.js';
 
-/** The option `--all` of commands that can work on one feed after another. */
 export function allFeedsOption(): Option {
   return new Option('--all', 'one feed of the feeds file after another').conflicts('feed');
 }
@@ -19,7 +18,6 @@ export interface FeedsOptions {
   readonly json?: true;
 }
 
-/** Runs a command for the chosen feed, or with `--all` for each. */
 export async function forChosenFeeds<G extends Group>(
   io: CommandProcess,
   { feed, all, json }: FeedsOptions,
@@ -64,7 +62,6 @@ export async function forEachFeed<G extends Group>(
   throw new CommandFailure(`failed for ${codes.length} of ${all.length} feeds`, worstOf(codes));
 }
 
-/** Prints the results of several feeds. */
 interface Output {
   /** Begins the result of a feed. Returns the process that the command uses for it. */
   begin(name: string): CommandProcess;

@@ -9,7 +9,6 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 const interval = durationKind('1s', '1d');
 
-/** Returns a parser for an option that is a whole number within limits. */
 export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
   const limits = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
   return (text) => {
@@ -19,7 +18,6 @@ export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER)
   };
 }
 
-/** Reads the id of a row in a list. */
 export function idOption(text: string): string {
   if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed.');
   return String(BigInt(text));

@@ -50,14 +50,12 @@ export async function openSchema(settings: DatabaseSettings, database: Database)
   return createOperatorStore(connectStore(database, settings.schema));
 }
 
-/** A feed with its settings and stores. */
 export interface FeedCommandContext<G extends Group> extends OperatorStore {
   readonly settings: SettingsFor<G | 'feed' | 'database'>;
   readonly database: Database;
   readonly feed: FeedRow;
 }
 
-/** Options of most commands that work on one feed. */
 export interface FeedOptions {
   readonly feed?: string;
   readonly json?: true;
@@ -112,7 +110,6 @@ export function openFeedStore({ settings, database }: FeedCommandContext<'pendin
   });
 }
 
-/** Maximum number of consecutive changes of the leader. */
 const TRIES = 20;
 
 /**

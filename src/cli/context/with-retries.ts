@@ -4,7 +4,6 @@ import { classifyError } from '../../core/errors.js';
 import { pauseAfter } from '../../sync/retry/backoff.js';
 import { formatSeconds } from '../terminal/format.js';
 
-/** Maximum number of attempts. */
 const TRIES = 5;
 
 export interface RetryOptions {

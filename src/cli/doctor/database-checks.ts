@@ -33,9 +33,9 @@ import { checkReaderRole, checkReportIndexes, named } from './report-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
-/** PostgreSQL versions that this release supports. */
 const OLDEST = 15;
 const NEWEST = 18;
+
 interface DatabaseContext {
   readonly settings: DatabaseSettings;
   /** Null if the setting is invalid. */
@@ -54,7 +54,6 @@ type SchemaState = Awaited<ReturnType<typeof inspectSchema>>;
 
 const LOGIN = 'database login';
 
-/** The checks that need a login. */
 const CHECKS: Checks<DatabaseContext> = {
   'database version': checkVersion,
   'database encoding': checkEncoding,

@@ -12,7 +12,6 @@ export interface Finding {
   readonly statements?: readonly string[];
 }
 
-/** A finding without the name of its check. */
 export type Result = Omit<Finding, 'check'>;
 
 const result =
@@ -40,7 +39,6 @@ export async function runChecks<Context>(checks: Checks<Context>, context: Conte
   return findings;
 }
 
-/** Returns a skipped finding for each of the named checks, with the reason as its message. */
 export function skipChecks(names: readonly string[], reason: string): readonly Finding[] {
   return names.map((check) => ({ check, ...skipped(reason) }));
 }

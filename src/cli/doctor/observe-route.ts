@@ -2,7 +2,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { isIPv6, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-/** The route of a request to the service. */
 export interface NetworkRoute {
   /** `host:port` of the proxy, or null. */
   readonly proxy: string | null;
@@ -17,7 +16,6 @@ interface ConnectionEvent {
   readonly socket?: Socket;
 }
 
-/** Runs the work and observes the connection that it makes. */
 export async function observeRoute<T>(
   baseUrl: string,
   work: () => Promise<T>,

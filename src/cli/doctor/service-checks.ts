@@ -26,13 +26,11 @@ const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
 interface ServiceContext {
   readonly baseUrl: string;
   readonly filters: FeedSettings['filters'];
-  /** Route of the first request. */
   readonly route: NetworkRoute;
   /** The answer to the first request; null if it failed. */
   readonly answer: Answer | null;
   /** Failure of the first request; empty if it was answered. */
   readonly failure: Failure;
-  /** Whether a request reached the service. */
   readonly isConnected: boolean;
   /** Wall clock, milliseconds. */
   readonly now: number;

@@ -14,7 +14,6 @@ export interface CheckedSettings {
   readonly findings: readonly Finding[];
 }
 
-/** Returns the findings about valid settings. */
 export function validSettings({ service, feed, database, warnings }: SettingsFor<Group>): CheckedSettings {
   return { settings: { service, feed, database }, findings: describe([], warnings) };
 }
@@ -52,7 +51,6 @@ export function checkSettings(env: NodeJS.ProcessEnv | undefined): CheckedSettin
   return { settings, findings: describe(mistakes, [...warnings]) };
 }
 
-/** One finding for each mistake and warning. */
 function describe(mistakes: readonly Mistake[], warnings: readonly string[]): readonly Finding[] {
   const results = [
     ...mistakes.map((mistake) => failing(describeMistake(mistake))),

@@ -24,7 +24,6 @@ const CHECK_MS = 1_000;
 /** Time without a committed page after which the progress mentions it, milliseconds. */
 const SILENCE_MS = 30_000;
 
-/** Adds a command with the options of {@link PassOptions}. */
 export function passCommand(program: Command, name: string, { clock }: CommandProcess): Command {
   const time = timeOption(clock.now);
   return program
@@ -72,7 +71,6 @@ export async function requestPass(
 
 const NO_DAEMON = 'No daemon is running: `scanfeed run` runs it when it is started.\n';
 
-/** Cancels the unfinished passes of these kinds. */
 export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
   const { since, until, wait, feed: named, json } = options;
   if (since ?? until ?? wait) {

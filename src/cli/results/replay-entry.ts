@@ -13,7 +13,6 @@ export interface Replayed {
   readonly scanId: string | null;
   readonly revision: number | null;
   readonly outcome: ReplayOutcome;
-  /** Reason if it is still invalid. */
   readonly reason: string | null;
   readonly detail: string | null;
 }

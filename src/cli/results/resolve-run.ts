@@ -8,14 +8,12 @@ import { type StoredResultOutcome, storeResult } from '../../sync/results/store-
 import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
-/** Outcome of one attempt to load a pending result. */
 export interface Resolved {
   readonly scanId: string;
   readonly revision: number;
   /** `complete`: it was already complete. */
   readonly outcome: 'resolved' | 'pending' | 'complete';
   readonly reason: PendingReason | null;
-  /** Message of the error, if the attempt failed with one. */
   readonly detail: string | null;
 }
 
@@ -45,7 +43,6 @@ export async function resolveRun(
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
 }
 
-/** Returns the revision that was stored, or why the result is still pending. */
 async function loadAndStore(
   run: PendingRun,
   work: FeedCommandContext<never>,

@@ -21,11 +21,9 @@ export interface AwaitOptions {
   readonly client: Pick<ServiceClient, 'readRun'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Maximum number of requests at once. */
   readonly concurrency: number;
   /** Maximum number of requests per second; null: no limit. */
   readonly perSecond: number | null;
-  /** Called with each file whose run has ended or is given up. */
   readonly onFile: (submitted: SubmittedFile) => void;
   /** Called before each round with the number of runs that are still processing. */
   readonly onRound: (open: number) => void;

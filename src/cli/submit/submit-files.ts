@@ -14,7 +14,6 @@ import { SERVICE_FAILURES } from '../context/with-service.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
 import { readState } from './read-state.js';
 
-/** The result for one file. */
 export interface SubmittedFile {
   /** Path as given, or as found in a folder. */
   readonly file: string;
@@ -49,15 +48,12 @@ export interface SubmitOptions {
   readonly client: Pick<ServiceClient, 'submit' | 'readRun'>;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
-  /** Whether to submit a file again if its run has failed. */
   readonly resubmitFailed: boolean;
-  /** Maximum number of files submitted at once. */
   readonly concurrency: number;
   /** Maximum number of requests per second; null: no limit. */
   readonly perSecond: number | null;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called with each file as soon as its outcome is known. */
   readonly onFile: (submitted: SubmittedFile) => void;
   /** Called before each pause with one sentence about it. */
   readonly onPause: (message: string) => void;
@@ -69,7 +65,6 @@ const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
 /** Statuses that concern one file: its content, its size, its type, or its key. */
 const ABOUT_ONE_FILE = new Set(['http_400', 'http_409', 'http_413', 'http_415']);
 
-/** Maximum number of failed runs of one file. */
 const MAX_FAILED_RUNS = 100;
 
 /**
@@ -184,7 +179,6 @@ async function isFailedRepeat(answer: SubmitResult, { client, signal }: SubmitOp
   return (await readState(client, answer.scanId, signal))?.status === 'failed';
 }
 
-/** The attempts to send a file under one key. */
 interface Attempts {
   sent: number;
   /** Whether one of them may have created a run although it failed. */

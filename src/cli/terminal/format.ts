@@ -45,7 +45,6 @@ export function printableLines(text: string): string {
     .join('\n');
 }
 
-/** Minimum width of wrapped text, columns. */
 const NARROWEST = 20;
 const help = Object.assign(new Help(), { minWidthToWrap: NARROWEST });
 

@@ -5,7 +5,6 @@ import { type Column, table } from './table.js';
 
 type Line = readonly [name: string, value: string];
 
-/** Width of the names, columns. */
 const NAME_WIDTH = 17;
 const ERRORS_SHOWN = 3;
 
@@ -88,7 +87,6 @@ function failing({ recentErrors, writesRefused }: FeedReport, now: number): read
   return lines.map((line, index) => [index === 0 ? 'Failing' : '', line]);
 }
 
-/** Describes an ongoing error, with its remedy. */
 export function describeOngoing({ since, failures, stage, kind, message }: RecentError, now: number): string {
   const lasts = formatSeconds(Math.max(0, now - Date.parse(since)) / 1_000);
   return `since ${formatTime(since)}, for ${lasts}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;

@@ -1,6 +1,5 @@
 import { printable } from './format.js';
 
-/** A column of a table. */
 export interface Column<T> {
   readonly head: string;
   readonly cell: (row: T) => string;
@@ -8,7 +7,6 @@ export interface Column<T> {
   readonly shrinks?: true;
   /** Omitted if the terminal is too narrow, before others are cut; the last such column first. */
   readonly spare?: true;
-  /** Right-aligned, for numbers. */
   readonly right?: true;
 }
 

@@ -17,22 +17,18 @@ import { type Verified, verifyPage } from './verify-page.js';
 const EDGE_MS = 3_000;
 /** Maximum number of empty pages in a row that do not show whether they are the end of the feed. */
 const MAX_UNCLEAR_PAGES = 100;
-/** Maximum number of polls of a position that does not advance. */
 const MAX_POLLS = 5;
 
 export interface VerifyOptions {
   readonly since: Date;
   readonly until: Date | null;
-  /** Called before each pause with its reason in one line. */
   readonly onPause: (message: string) => void;
 }
 
-/** Result of one page. */
 export interface VerifiedPage {
   readonly compared: readonly Verified[];
   /** Number of entries that are not expected in the database yet: delivered after the time up to which the data is complete. */
   readonly tooNew: number;
-  /** Delivery time up to which the feed has been read. */
   readonly deliveredUpTo: Date;
 }
 

@@ -22,7 +22,6 @@ export const VERDICTS = [
 ] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Result of the comparison of one delivered entry. */
 export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing'> {
   readonly scanId: string | null;
   readonly revision: number | null;

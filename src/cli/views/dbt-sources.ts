@@ -2,7 +2,6 @@ import type { DescribedView } from '../../storage/reporting/described-views.js';
 
 /** Declarations for a view besides its description and columns. Values are YAML in one line. */
 export interface SourceOptions {
-  /** Tests by column. */
   readonly tests: Readonly<Record<string, readonly string[]>>;
   readonly config?: string;
 }

@@ -17,20 +17,17 @@ import { counted } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
 
-/** Dependencies of the commands. */
 export interface ReportsWork {
   readonly connection: StoreConnection;
   readonly readerRole: string | null;
 }
 
-/** Returns the view of this name. */
 export async function findView(name: string, connection: StoreConnection): Promise<ReportView> {
   const view = (await readReportViews(connection)).find((each) => each.name === name);
   if (view !== undefined) return view;
   throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
 }
 
-/** `scanfeed views store`: starts or stops keeping the rows of a view in a table. */
 export async function storeRows(name: string, drop: boolean, work: ReportsWork, io: CommandProcess): Promise<void> {
   const view = await findView(name, work.connection);
   await changeStorage(view, !drop, work, io);
@@ -38,7 +35,6 @@ export async function storeRows(name: string, drop: boolean, work: ReportsWork, 
   io.write(`${name} ${now}.\n`);
 }
 
-/** `scanfeed views index`: creates or drops an index, or lists the indexes. */
 export async function changeIndex(
   name: string,
   columns: readonly string[],
@@ -64,7 +60,6 @@ export async function changeIndex(
   io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
 }
 
-/** `scanfeed views index --list`. */
 export async function listIndexes(json: boolean, connection: StoreConnection, io: CommandProcess): Promise<void> {
   const indexes = await listStoredIndexes(connection);
   if (json) io.write(`${JSON.stringify(indexes)}\n`);

@@ -16,7 +16,6 @@ export class ForeignSchema extends Error implements Failure {
   }
 }
 
-/** A feed that is about to be stored in a schema. */
 export interface NewFeed extends Pick<FeedIdentity, 'baseUrl'> {
   readonly schema: string;
   /** Whether the feeds file gave it another address, key or schema while it was followed. */

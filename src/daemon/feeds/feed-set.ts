@@ -4,7 +4,6 @@ import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
 import type { RunningFeed } from './run-feed.js';
 
-/** The feeds that a process follows, each with its current settings. */
 export interface FeedSet {
   /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
   follow(file: Pick<FeedsFile, 'feeds' | 'invalid'>): void;
@@ -23,7 +22,6 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-/** How a feed is started. */
 export interface StartOptions {
   /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
   readonly startDelayFraction: number;
@@ -47,7 +45,6 @@ export function createFeedSet(
   onStopped: (feed: RunningFeed) => void,
   onFailed: (error: unknown) => void,
 ): FeedSet {
-  /** The settings with which each feed is to be followed. */
   const wanted = new Map<string, Settings>();
   const startOptions = new Map<string, Omit<StartOptions, 'isFirst'>>();
   const followed = new Map<string, Followed>();

@@ -20,7 +20,6 @@ import type { Schemas } from '../schemas.js';
 import type { ServiceConnections } from '../service-connections.js';
 import { assertOwnSchema, type NewFeed } from './assert-own-schema.js';
 
-/** Maximum number of commits of a feed at the same time. */
 const MAX_PAGE_COMMITS = 2;
 /** Maximum number of pages in memory: those that are being committed, and those that are prefetched for the next commit. */
 const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
@@ -34,10 +33,8 @@ export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
   return 2 * feed.resolveConcurrency + PAGE_REQUESTS;
 }
 
-/** The parts that the feeds of a process share. */
 export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
   readonly version: string;
-  /** Returns the logger of a feed. */
   readonly loggerOf: (feed: string) => Logger;
   readonly metrics: Metrics;
   readonly tracer: PageTracer | null;

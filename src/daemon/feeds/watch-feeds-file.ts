@@ -12,7 +12,6 @@ const MOVE_MS = 60_000;
 const REFUSED_AGAIN_MS = 600_000;
 
 export interface WatchedFile {
-  /** Returns the text of the file. */
   readonly readText: () => Promise<string>;
   /** @throws SettingsError */
   readonly read: () => Promise<FeedsFile>;

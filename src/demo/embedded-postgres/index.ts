@@ -26,10 +26,8 @@ interface Options {
   readonly directory: string;
   /** Used if it is free. */
   readonly port?: number;
-  /** Ends the start. */
   readonly signal?: AbortSignal;
   readonly settings?: ServerSettings;
-  /** Further arguments of initdb. */
   readonly initdb?: readonly string[];
   /** Folder with another version of the package in its `node_modules`. */
   readonly binariesFrom?: string | undefined;

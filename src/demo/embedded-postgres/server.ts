@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../ports.js';
 import { type Cluster, processOptions, programFailure } from './cluster.js';
 
-/** Settings of PostgreSQL. */
 export type ServerSettings = Readonly<Record<string, string>>;
 
 /** Time for a server that was killed, or that is shutting down, to release the data. */

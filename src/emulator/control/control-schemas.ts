@@ -1,4 +1,3 @@
-/** Input of the control routes. */
 import { z } from 'zod';
 import { runSpecSchema } from '../model/run-specs.js';
 

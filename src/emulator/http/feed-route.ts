@@ -94,7 +94,6 @@ function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
   });
 }
 
-/** Returns the error for a rejected cursor. */
 function cursorRefusal(how: Switches['cursorRefusal']): Error {
   if (how === 'reset') return new ConnectionReset();
   const described = how === '400' || how === '404';

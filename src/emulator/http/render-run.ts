@@ -84,7 +84,6 @@ export function renderRun(
   return `${text},"rawOcrResult":${rawOcr ?? 'null'}}`;
 }
 
-/** Renders a run that is still processing. */
 export function renderProcessing(run: RunVersion): string {
   const { submittedAt } = run;
   return `${requiredFields(run, 'processing')}${times({ submittedAt, completedAt: null, deliveredAt: null })}}`;

@@ -105,7 +105,6 @@ export class Organization {
     return version;
   }
 
-  /** Adds an entry that is sent byte for byte. */
   appendVerbatim(text: string | Uint8Array, facts: Partial<FilterFacts>, at: number): void {
     this.advance(at);
     this.sequence.place(at, { verbatim: { text, facts } });

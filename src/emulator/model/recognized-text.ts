@@ -2,7 +2,6 @@ import { customer } from './catalogue.js';
 import type { BusinessDocument } from './documents.js';
 import { amount, confidence, quantity } from './json-text.js';
 
-/** Returns the document as recognized markdown. */
 export function markdownOf(d: BusinessDocument): string {
   const lines = [
     `# ${d.title} ${d.reference}`,

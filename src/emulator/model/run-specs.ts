@@ -81,7 +81,6 @@ export function toMs(time: Date | string | number): number {
 const optionalMs = (time: Date | string | number | null | undefined, otherwise: number | null): number | null =>
   time === undefined ? otherwise : time === null ? null : toMs(time);
 
-/** Applies a script's values to a generated version. */
 function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   const failed = base.status === 'failed';
   const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));

@@ -2,7 +2,6 @@
 const SILENCE_ALLOWED_MS = 60_000;
 
 export type Liveness = ReturnType<typeof createLiveness>;
-/** Whether all loops of a process are alive. */
 export type ProcessLiveness = ReturnType<typeof livenessOf>;
 
 /** Tracks whether the sync loop is alive. The loop announces its pauses, so only a hung loop stops ticking. */

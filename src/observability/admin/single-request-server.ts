@@ -16,7 +16,6 @@ export interface Request {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Returns whether the client is still there. */
   readonly isWanted: () => boolean;
 }
 
@@ -115,7 +114,6 @@ function parse(head: string, isWanted: Request['isWanted']): Request | Answer {
   return { method, path, query: new URLSearchParams(query), isWanted };
 }
 
-/** Returns an answer with one line of text. */
 export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }

@@ -6,7 +6,6 @@ import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page
 import type { StatusReport } from '../status-page/status-report.js';
 import { type Answer, textAnswer } from './single-request-server.js';
 
-/** A feed, as the admin server shows it. */
 export interface ShownFeed {
   readonly name: string;
   report(): StatusReport;

@@ -1,4 +1,3 @@
-/** The part of an error that is logged. */
 export interface ErrorDescription {
   readonly type: string;
   readonly message: string;
@@ -10,7 +9,6 @@ export interface ErrorDescription {
   readonly stack?: string;
 }
 
-/** Maximum number of nested causes. */
 const MAX_CAUSES = 5;
 
 /** Error fields that hold names or codes, never content. */

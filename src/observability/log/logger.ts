@@ -7,7 +7,6 @@ export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields
 /** Names, numbers and times; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
 
-/** The logger of the process. */
 export interface ProcessLogger extends Logger {
   /** Returns a logger whose lines have these fields too. Its level is the one of the process. */
   with(fields: LogFields): Logger;

@@ -16,7 +16,6 @@ export const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const
 /** Requests of the daemon: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
-/** Kinds of service errors other than an HTTP status. */
 const REQUEST_FAILURES = [
   'timeout',
   'connection',
@@ -32,7 +31,6 @@ const REQUEST_FAILURES = [
   'api_key',
 ] as const;
 
-/** Kinds of errors that come from the service. */
 const SERVICE_KINDS = [
   'http_400',
   'http_401',
@@ -50,7 +48,6 @@ const SERVICE_KINDS = [
   ...REQUEST_FAILURES,
 ] as const;
 
-/** Kinds of errors that come from PostgreSQL. */
 const DATABASE_KINDS = [
   'connection',
   'deadline',

@@ -114,7 +114,6 @@ export function createMetrics(options: MetricsOptions) {
         /** Returns whether the feed is catching up, or a pass is running at full speed. */
         isReadingInBulk: () =>
           [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),
-        /** Removes the gauges of the feed. */
         remove: () => void feeds.delete(name),
       };
     },
@@ -130,7 +129,6 @@ export function createMetrics(options: MetricsOptions) {
   };
 }
 
-/** The state of a feed that is read at each scrape. */
 interface FeedFigures {
   readonly state: FeedState;
   readonly passes: PassTimes;

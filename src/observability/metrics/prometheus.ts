@@ -1,10 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { HELP } from './metric-definitions.js';
 
-/** Name of a defined metric. */
 export type Name = keyof typeof HELP;
 
-/** A series of a metric and its value. */
 export interface Sample<L extends string = string> {
   readonly labels: Partial<Record<L, string>>;
   readonly value: number;
