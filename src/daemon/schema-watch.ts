@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Readiness } from '../observability/admin/readiness.js';
 import { describeError } from '../observability/log/describe-error.js';
+import { createFailureLog, type Outage } from '../observability/log/failure-log.js';
 import type { Logger } from '../observability/log/logger.js';
 import type { DatabaseSettings } from '../settings/settings.js';
 import { SchemaMismatch } from '../storage/connection/errors.js';
@@ -34,12 +35,18 @@ export interface WatchContext {
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
   readonly migrations: () => Promise<readonly Migration[]>;
-  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
   /** Returns how long a schema counts as usable after a check, milliseconds. Renewing a lease or waiting for one requires that. */
   readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
   readonly onPreparing: () => void;
+  /** Called with each change of a logged outage of the setup of the reports. */
+  readonly onOutage?: (outage: Outage) => void;
+  readonly nextOutage?: () => number;
 }
+
+/** A part of the setup of the reports. */
+type Setup = 'reader role' | 'time zone';
 
 /** Pause before a setup of the reports that failed is tried again, milliseconds. */
 const REPORTS_RETRY_MS = 60_000;
@@ -47,7 +54,17 @@ const REPORTS_RETRY_MS = 60_000;
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, migrations, limitDirect, clock, usableMs, onPreparing }: WatchContext,
+  {
+    database,
+    leaseDatabase,
+    migrations,
+    limitDirect,
+    clock,
+    usableMs,
+    onPreparing,
+    onOutage,
+    nextOutage,
+  }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -69,22 +86,21 @@ export function watchSchema(
     const isNew = await setReportingTimeZone(connectStore(database, settings.schema), timeZone);
     if (isNew) logger.info('set the reporting time zone', { timeZone });
   };
-  /** Repeats a setup until it succeeds. Only its first failure is a warning. */
-  const untilDone = async (setup: () => Promise<void>, failed: string, fields: object) => {
-    for (let level: 'warn' | 'debug' = 'warn'; !stop.aborted; level = 'debug') {
+  const failures = createFailureLog<Setup>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
+  /** Repeats a setup until it succeeds. */
+  const untilDone = async (stage: Setup, setup: () => Promise<void>) => {
+    while (!stop.aborted) {
       try {
-        return await setup();
+        await setup();
+        return failures.recovered(stage);
       } catch (error) {
-        if (!stop.aborted) logger[level](failed, { ...fields, error });
+        if (!stop.aborted) failures.failed(stage, error, REPORTS_RETRY_MS);
       }
       await clock.sleep(REPORTS_RETRY_MS, stop);
     }
   };
   const prepareReports = () =>
-    Promise.all([
-      untilDone(prepareReader, 'reader role setup failed', {}),
-      untilDone(prepareTimeZone, 'reporting time zone setup failed', { timeZone: settings.reportingTimeZone }),
-    ]);
+    Promise.all([untilDone('reader role', prepareReader), untilDone('time zone', prepareTimeZone)]);
   let usableUntil = Number.NEGATIVE_INFINITY;
   const isKnownUsable = () => clock.monotonic() < usableUntil;
   const prepare = async (signal: AbortSignal) => {

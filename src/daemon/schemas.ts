@@ -57,7 +57,7 @@ export interface SchemaUser {
   readonly isLeader: () => boolean;
   readonly isReadingInBulk: () => boolean;
   readonly onPreparing: () => void;
-  /** Called with each change of an outage of the maintenance, if this is the first user of the schema. */
+  /** Called with each change of an outage of the maintenance or of the setup of the reports, if this is the first user of the schema. */
   readonly onOutage: (outage: Outage) => void;
 }
 
@@ -143,7 +143,8 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   const onPreparing = () => {
     for (const user of users) user.onPreparing();
   };
-  const watch = watchSchema(settings.database, { ...parts, onPreparing }, readiness, logger, ended.signal);
+  const onOutage = (outage: Outage) => users[0]?.onOutage(outage);
+  const watch = watchSchema(settings.database, { ...parts, onPreparing, onOutage }, readiness, logger, ended.signal);
   const openStore = (on: Database) => {
     const store = createStore(on, {
       schema,
@@ -160,12 +161,11 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   const maintenance = runMaintenance(
     {
       settings: settings.database,
-      ...{ connection, logger, clock, nextOutage, checkIntervalMs },
+      ...{ connection, logger, clock, nextOutage, onOutage, checkIntervalMs },
       limit: parts.limitMaintenance,
       isLeader: () => users.some((user) => user.isLeader()),
       isReadingInBulk: () => users.some((user) => user.isReadingInBulk()),
       onPurged: metrics.purged,
-      onOutage: (outage) => users[0]?.onOutage(outage),
     },
     ended.signal,
   );

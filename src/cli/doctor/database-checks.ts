@@ -9,6 +9,7 @@ import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
+import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
@@ -218,11 +219,7 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
   const { connection, settings, server } = context;
   const zone = settings.reportingTimeZone;
   const { refreshes, additions, knowsZone } = await readSurroundings(connection, zone);
-  if (!knowsZone) {
-    return failing(
-      `PostgreSQL does not know the time zone ${zone} (SCANFEED_REPORTING_TIME_ZONE), so daily_statistics keeps the days of another; choose one in pg_timezone_names, or update the time zones of the server`,
-    );
-  }
+  if (!knowsZone) return failing(new UnknownTimeZone(zone).message);
   if (refreshes.length > 0) {
     return warning(
       'the host sorts texts in another order than when indexes were built. Those of scanfeed do not depend on it, others in this database miss rows; run this as the owner of the database',

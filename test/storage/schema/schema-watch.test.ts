@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
+import type { Outage } from '../../../src/observability/log/failure-log.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { recordingLogger } from '../../support/observed.js';
@@ -25,22 +26,25 @@ const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPr
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
   usableMs: () => 10_000,
-  clock: { monotonic, sleep },
+  clock: { now: Date.now, monotonic, sleep },
   onPreparing,
   migrations: readMigrations,
 });
-const SETUP_FAILED = 'reader role setup failed';
 
 describe('the schema watch', () => {
+  const outages: Outage[] = [];
+
   /** Runs the setup of a daemon with this time zone, and returns what it logs about it. */
-  async function setUp(zone: string, sleep?: Clock['sleep']) {
+  async function setUp(zone: string, sleep?: Clock['sleep'], signal = new AbortController().signal) {
     const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_REPORTING_TIME_ZONE: zone });
     const { logger, lines } = recordingLogger();
-    const { signal } = new AbortController();
-    const schema = watchSchema(settings, context(sleep), createReadiness(), logger, signal);
+    const onOutage = (outage: Outage) => outages.push(outage);
+    const schema = watchSchema(settings, { ...context(sleep), onOutage }, createReadiness(), logger, signal);
     await schema.ready(signal);
     await schema.finished();
-    return lines.flatMap(({ message, fields }) => (message.includes('time zone') ? [[message, fields.timeZone]] : []));
+    return lines.flatMap(({ message, fields }) =>
+      fields.stage === 'time zone' || fields.timeZone ? [[message, fields.timeZone ?? fields.kind]] : [],
+    );
   }
 
   it('sets the reporting time zone once when it is new', async () => {
@@ -55,8 +59,21 @@ describe('the schema watch', () => {
       await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
     };
     expect(await setUp('Asia/Tokyo', restore)).toEqual([
-      ['reporting time zone setup failed', 'Asia/Tokyo'],
+      ['holding: action required', 'schema'],
       ['set the reporting time zone', 'Asia/Tokyo'],
+      ['recovered', 'schema'],
+    ]);
+  });
+
+  it('names the stage that fails and the setting while the server does not know the time zone', async () => {
+    outages.length = 0;
+    const stop = new AbortController();
+    // Node.js knows this zone; it was removed from the database of time zones in 2020.
+    const end: Clock['sleep'] = async (ms, signal) => (ms === 60_000 ? stop.abort() : untilAborted(ms, signal));
+    const lines = await setUp('US/Pacific-New', end, stop.signal);
+    expect(lines).toEqual([['holding: action required', 'time_zone']]);
+    expect(outages).toMatchObject([
+      { stage: 'time zone', kind: 'time_zone', message: expect.stringContaining('SCANFEED_REPORTING_TIME_ZONE') },
     ]);
   });
 });
@@ -129,6 +146,9 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
   });
   afterEach(() => proxy.close());
 
+  const failures = (lines: ReturnType<typeof recordingLogger>['lines']) =>
+    lines.flatMap(({ fields }) => (fields.stage === undefined ? [] : [fields]));
+
   /** Makes the schema ready while the connection of the reader role setup gets no answer. */
   async function readyDuringSetup() {
     const { database: settings } = settingsWith({
@@ -141,17 +161,17 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     const stop = new AbortController();
     const schema = watchSchema(settings, context(), readiness, logger, stop.signal);
     await schema.ready(stop.signal);
-    const logged = lines.map(({ message }) => message);
-    expect(logged).not.toContain(SETUP_FAILED);
+    expect(failures(lines)).toEqual([]);
     expect(readiness.check().ready).toBe(true);
     await expect.poll(() => proxy.connections[0]?.lost.client).toBeGreaterThan(0);
     return { schema, stop, lines, until };
   }
 
   it('is ready, and logs the failure when the connection is lost', async () => {
-    const { schema, stop, until } = await readyDuringSetup();
+    const { schema, stop, lines, until } = await readyDuringSetup();
     proxy.cutAll('reset');
-    await until(SETUP_FAILED);
+    await until('failed, retrying');
+    expect(failures(lines)).toMatchObject([{ stage: 'reader role', kind: 'connection' }]);
     stop.abort();
     await schema.finished();
   });
@@ -161,6 +181,6 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     stop.abort();
     await schema.finished();
     await proxy.connections[0]?.closed;
-    expect(lines.map(({ message }) => message)).not.toContain(SETUP_FAILED);
+    expect(failures(lines)).toEqual([]);
   });
 });
