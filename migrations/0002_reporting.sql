@@ -468,25 +468,28 @@ COMMENT ON COLUMN :"reporting".columns.description IS 'Meaning of the column';
 
 -- Parse values as documents write them. Null if the text is not such a value: one document must not fail a report. No pattern
 -- has a class such as \d or \s, which some databases extend to the digits and blanks of other scripts. Nor is there a backslash
--- in an ordinary literal, which means something else with standard_conforming_strings = off.
+-- in an ordinary literal, which means something else with standard_conforming_strings = off, or a name that is looked up in the
+-- search path of the reader.
 CREATE FUNCTION :"reporting".german_number(value text) RETURNS numeric
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     plain text := translate(left(value, 101), E'\n\r\f\u000b\u00a0\u202f', E'\t\t\t\t  '); -- spaces group digits, tabs do not
 BEGIN
-    IF length(value) > 100 OR value ~ '[-−].*[-−]' OR plain !~ (
+    IF length(value) > 100 OR value ~ '[-−].*[-−]'
+        OR plain ~ E'^[ \t]*[-+−]?[ \t]*[0-9]+[.][0-9]{3}[ \t]*$' -- 1234, or a number that was sent with a point
+        OR plain !~ (
         E'^[ \t]*(EUR|€)?[ \t]*[-+−]?[ \t]*(EUR|€)?[ \t]*'
-        '([0-9]{1,3}([.][0-9]{3})+|[0-9]{1,3}( [0-9]{3})+|[0-9]+)(,[0-9]+)?'
+        '([1-9][0-9]{0,2}([.][0-9]{3})+|[1-9][0-9]{0,2}( [0-9]{3})+|[0-9]+)(,[0-9]+)?'
         '[ \t]*(EUR|€)?[ \t]*-?[ \t]*(EUR|€)?[ \t]*$') THEN
         RETURN NULL;
     END IF;
     RETURN (CASE WHEN value ~ '[-−]' THEN '-' ELSE '' END
         || replace(regexp_replace(value, '[^0-9,]', '', 'g'), ',', '.'))::numeric;
 END $$;
-COMMENT ON FUNCTION :"reporting".german_number(text) IS 'Parses a number in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma starts the fraction. Null if the text is not a number';
+COMMENT ON FUNCTION :"reporting".german_number(text) IS 'Parses a number in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma starts the fraction. Null if the text is not a number, or is one like 1.234 alone, which may be 1234 or a fraction';
 
 CREATE FUNCTION :"reporting".german_date(value text) RETURNS date
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     plain text := btrim(translate(lower(left(value, 41) COLLATE "C"), E'Ä\t\n\r\f\u000b\u00a0\u202f', 'ä       '), ' ');
     part text[];
@@ -554,8 +557,8 @@ COMMENT ON FUNCTION :"schema".is_iso_date(text) IS 'Whether a text is a valid da
 CREATE FUNCTION :"schema".is_iso_time(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN length(value) <= 40 AND substr(value, 11) ~
         '^T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]{1,9})?)?(Z|[-+](0[0-9]|1[0-4])(:?[0-5][0-9])?)$'
-        AND :"schema".is_iso_date(left(value, 10));
-COMMENT ON FUNCTION :"schema".is_iso_time(text) IS 'Whether a text is a time in ISO 8601 with a time zone';
+        AND value ~ '^([1-8]|9000)' AND :"schema".is_iso_date(left(value, 10));
+COMMENT ON FUNCTION :"schema".is_iso_time(text) IS 'Whether a text is a time in ISO 8601 with a time zone, in the years 1000 to 9000: some clients fail on the years before 1 and after 9999, which a time of the years 1 and 9999 can be in another zone';
 CREATE FUNCTION :"schema".as_date(value jsonb) RETURNS date LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_date(value #>> '{}') THEN
         (value #>> '{}')::date
@@ -565,7 +568,7 @@ CREATE FUNCTION :"schema".as_timestamp(value jsonb) RETURNS timestamptz LANGUAGE
     RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_time(value #>> '{}') THEN
         replace(value #>> '{}', ',', '.')::timestamptz
     END;
-COMMENT ON FUNCTION :"schema".as_timestamp(jsonb) IS 'A JSON string that is a time in ISO 8601 with a time zone; else null';
+COMMENT ON FUNCTION :"schema".as_timestamp(jsonb) IS 'A JSON string that is a time in ISO 8601 with a time zone, in the years 1000 to 9000; else null';
 
 -- One call per row, in PL/pgSQL: PostgreSQL would otherwise inline an expression per field, which takes longer to plan than a
 -- lookup by an index takes. It runs as its owner, since the reader has no rights on this schema.
@@ -577,26 +580,29 @@ DECLARE
 BEGIN
     FOR place IN 1..cardinality(names) LOOP
         value := field_values[place];
-        -- Nothing is lost with an object, whose fields have their own columns, or with an empty value.
-        CONTINUE WHEN value IS NULL OR jsonb_typeof(value) IN ('null', 'object') OR value IN ('""', '[]');
+        CONTINUE WHEN value IS NULL OR value IN ('null', '""', '[]', '{}'); -- nothing is lost
         IF (CASE types[place]
             WHEN 'text' THEN as_text(value) IS NULL
             WHEN 'number' THEN as_number(value) IS NULL
             WHEN 'date' THEN as_date(value) IS NULL
             WHEN 'boolean' THEN as_boolean(value) IS NULL
             WHEN 'timestamp' THEN as_timestamp(value) IS NULL
+            WHEN 'object' THEN jsonb_typeof(value) <> 'object'
         END) THEN
-            unfit := unfit || names[place];
+            unfit := unfit || string_to_array(names[place], ' ');
         END IF;
     END LOOP;
     RETURN unfit;
 END $$;
-COMMENT ON FUNCTION :"schema".unfit_fields(text[], text[], jsonb[]) IS 'The names of the columns that are null although the document has a value of another type. types: as in report_columns. Null: none';
+COMMENT ON FUNCTION :"schema".unfit_fields(text[], text[], jsonb[]) IS 'The names of the columns that are null although the document has a value of another type. types: as in report_columns, or object, for a value with several columns, whose names are separated by a space. Null: none';
 
 -- Recursive, so it needs a search path; it runs as its owner, since the reader has no rights on this schema.
 CREATE FUNCTION :"schema".other_fields(document jsonb, known jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
 BEGIN
+    IF jsonb_typeof(document) <> 'object' THEN
+        RETURN document; -- an element of an array
+    END IF;
     RETURN (
         SELECT NULLIF(jsonb_object_agg(key, value), '{}')
         FROM (
@@ -610,7 +616,7 @@ BEGIN
         WHERE value IS NOT NULL
     );
 END $$;
-COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'The part of a document without columns. known lists, by key, the types of values that have a column and the fields of an object. Null: none';
+COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'The part of a document, or of an element of an array, without columns. known lists, by key, the types of values that have a column and the fields of an object. Null: none';
 
 -- For readers of the views that call them. The default of PostgreSQL, unless default privileges were revoked.
 GRANT EXECUTE ON FUNCTION :"schema".start_of_day(date, text), :"schema".as_number(jsonb),

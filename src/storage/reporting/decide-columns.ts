@@ -15,7 +15,7 @@ const isScalar = (kind: SeenKind): kind is ColumnType => SCALARS.includes(kind a
 /**
  * Returns the views extended by new fields. Only appends: views after the views, columns after the columns. The type of a column is
  * the one that most values of the field had when it was first seen. If values of other types follow, a second column, `…__text`,
- * has all of them as text. Arrays that are not tables become a JSON column. Pure.
+ * has all of them as text, and `…__number` those that are numbers. Arrays that are not tables become a JSON column. Pure.
  */
 export function decideColumns(
   known: readonly ReportView[],
@@ -23,7 +23,10 @@ export function decideColumns(
   naming: NamingContext,
 ): readonly ReportView[] {
   const views = addViews(known, seen, naming);
-  const fields = groupBy(seen, viewKey);
+  const fields = groupBy(
+    seen.map((field) => ofElement(field, views)),
+    viewKey,
+  );
   return [...views.values()].map((view) => {
     const found = fields.get(viewKey(view));
     return found === undefined ? view : addColumns(view, found, views, naming.rulesOf(view));
@@ -61,6 +64,25 @@ function addViews(
   return views;
 }
 
+/**
+ * Returns a field as one of the elements of an array if its path leads into an element that came without its array: that is a row
+ * of the array's view. Unless objects came first, and have columns.
+ */
+function ofElement(field: SeenField, views: ReadonlyMap<string, ReportView>): SeenField {
+  const { slug, path } = field;
+  const columns = views.get(viewKey(field))?.columns ?? [];
+  for (let depth = 1; depth < path.length; depth += 1) {
+    const arrays = [...field.arrays, path.slice(0, depth)];
+    if (!views.has(viewKey({ slug, arrays })) || columns.some((column) => isWithin(column.path, path, depth))) continue;
+    return ofElement({ ...field, arrays, path: path.slice(depth) }, views);
+  }
+  return field;
+}
+
+function isWithin(path: readonly string[], other: readonly string[], depth: number): boolean {
+  return path.length > depth && pathKey(path.slice(0, depth)) === pathKey(other.slice(0, depth));
+}
+
 function addColumns(
   view: ReportView,
   seen: readonly SeenField[],
@@ -93,6 +115,9 @@ function missingTypes(has: readonly ColumnType[], seen: readonly SeenField[], is
   const scalars = seen.filter(({ kind }) => isScalar(kind)).sort((a, b) => b.count - a.count);
   const primary = has.find(isScalar) ?? (scalars[0]?.kind as ColumnType | undefined);
   if (primary !== undefined && !has.includes(primary)) missing.push(primary);
+  // As text it could be taken for a number in German notation.
+  if (!has.includes('number') && primary !== 'number' && scalars.some(({ kind }) => kind === 'number'))
+    missing.push('number');
   const fits = (kind: SeenKind) => kind === primary || primary === 'text';
   if (!has.includes('text') && scalars.some(({ kind }) => !fits(kind))) missing.push('text');
   const wantsJson = seen.some(({ kind }) => kind === 'json' || kind === 'array' || (kind === 'objects' && !isTable));

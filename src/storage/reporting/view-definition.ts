@@ -65,17 +65,20 @@ function source(tables: Tables, { slug, arrays, history }: ReportView): string {
   const schema = quoted(tables.schema);
   const items = arrays.map((path, index) => {
     const array = valueAt(rootOf(index), path);
-    const safe = `CASE WHEN jsonb_typeof(${array}) = 'array' THEN ${array} END`;
-    return `CROSS JOIN LATERAL jsonb_array_elements(${safe}) WITH ORDINALITY AS item_${index + 1} (value, position)`;
+    // A single element may come without its array.
+    const single = `jsonb_build_array(NULLIF(${array}, '{}'))`;
+    const list = `CASE jsonb_typeof(${array}) WHEN 'array' THEN ${array} WHEN 'object' THEN ${single} END`;
+    return `CROSS JOIN LATERAL jsonb_array_elements(${list}) WITH ORDINALITY AS item_${index + 1} (value, position)`;
   });
-  const objects = arrays.map((_, index) => `  AND jsonb_typeof(item_${index + 1}.value) = 'object'`);
+  // An element that is not an object is a row without fields: it is in `other_fields`.
+  const elements = arrays.map((_, index) => `  AND item_${index + 1}.value NOT IN ('null', '""', '[]')`);
   return [
     `FROM ${schema}.${history ? 'run_history' : 'judged_runs'} AS run`,
     // Decompresses a document once per row instead of once per column: hundreds of times faster for large ones.
     'CROSS JOIN LATERAL unnest(ARRAY[run.data]) AS document (data)',
     ...items,
     `WHERE run.document_type_slug = ${pg.escapeLiteral(slug)} AND run.status = 'completed'`,
-    ...objects,
+    ...elements,
   ].join('\n');
 }
 
@@ -89,12 +92,15 @@ function valueAt(root: string, path: readonly string[]): string {
   return [root, ...path.map(pg.escapeLiteral)].join('->');
 }
 
+/** What the second column of a field has, by the end of its name. */
+const NOTES: Readonly<Record<string, string>> = { text: ', every value as text', number: ', if it is a number' };
+
 function fieldColumns(tables: Tables, { arrays, columns }: ReportView): readonly FixedColumn[] {
   const root = rootOf(arrays.length);
   return columns.map(({ name, path, type }) => ({
     name,
     expression: readAs(tables, type, valueAt(root, path)),
-    comment: `Field ${path.join(' → ')}${name.endsWith('__text') ? ', every value as text' : ''}`,
+    comment: `Field ${path.join(' → ')}${NOTES[name.split('__')[1] ?? ''] ?? ''}`,
   }));
 }
 
@@ -109,9 +115,9 @@ function restColumns(
 ): readonly FixedColumn[] {
   const root = rootOf(arrays.length);
   const schema = quoted(tables.schema);
-  const checked = firstColumns(columns).filter(({ type }) => type !== 'json');
+  const checked = expectedTypes(columns);
   const texts = (values: readonly string[]) => `ARRAY[${values.map(pg.escapeLiteral).join(', ')}]`;
-  const names = texts(checked.map(({ name }) => name));
+  const names = texts(checked.map(({ names: unfit }) => unfit.join(' ')));
   const types = texts(checked.map(({ type }) => type));
   const values = `ARRAY[${checked.map(({ path }) => valueAt(root, path)).join(', ')}]`;
   const unfit = checked.length === 0 ? 'NULL::text[]' : `${schema}.unfit_fields(${names}, ${types}, ${values})`;
@@ -129,11 +135,30 @@ function restColumns(
   ];
 }
 
-/** Returns the first column of each field: a second one has the values that do not fit. Pure. */
-function firstColumns(columns: readonly ReportColumn[]): readonly ReportColumn[] {
-  const first = new Map<string, ReportColumn>();
-  for (const column of columns) if (!first.has(pathKey(column.path))) first.set(pathKey(column.path), column);
-  return [...first.values()];
+/** The type of a value, and the columns that are null if it has another one. */
+interface Expected {
+  readonly path: readonly string[];
+  readonly type: ColumnType | 'object';
+  readonly names: string[];
+}
+
+/**
+ * Returns the expected type of each field, and of each object around fields: that of the first column. Later columns have the
+ * values that do not fit. Pure.
+ */
+function expectedTypes(columns: readonly ReportColumn[]): readonly Expected[] {
+  const expected = new Map<string, Expected>();
+  for (const { name, path, type } of columns) {
+    for (const depth of path.keys()) {
+      const outer = path.slice(0, depth + 1);
+      const isField = outer.length === path.length;
+      const before = expected.get(pathKey(outer));
+      if (before === undefined)
+        expected.set(pathKey(outer), { path: outer, type: isField ? type : 'object', names: [name] });
+      else if (!isField && before.type === 'object') before.names.push(name);
+    }
+  }
+  return [...expected.values()].filter(({ type }) => type !== 'json');
 }
 
 interface KnownField {
@@ -157,7 +182,7 @@ function knownFields(columns: readonly ReportColumn[], within: readonly ReportVi
     }
   };
   for (const { path, type } of columns) add(path, READ_AS[type][1]);
-  for (const { arrays } of within) add(arrays.at(-1) ?? [], ['array']);
+  for (const { arrays } of within) add(arrays.at(-1) ?? [], ['array', 'object']);
   return known;
 }
 

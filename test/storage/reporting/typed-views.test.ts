@@ -187,17 +187,40 @@ describe('a typed view', () => {
     expect(sums).toEqual([{ sum: '1235.66' }]);
   });
 
-  it('gets no column when a text column receives numbers, or any column an empty text or null', async () => {
+  it('gets no column when any column receives an empty text or null', async () => {
     await store({ ref: 'A-1', datum: '2026-01-31' });
     await build();
-    await store({ ref: raw('12.50'), datum: '' });
+    await store({ ref: '', datum: '' });
     await store({ ref: null, datum: null });
     expect(await build()).toMatchObject({ columns: 0, built: [] });
     expect(await readView(bench, 'document_rechnung', ['ref', 'datum', 'unfit_fields'])).toEqual([
       { ref: 'A-1', datum: '2026-01-31', unfit_fields: null },
-      { ref: '12.50', datum: null, unfit_fields: null },
+      { ref: '', datum: null, unfit_fields: null },
       { ref: null, datum: null, unfit_fields: null },
     ]);
+  });
+
+  it('gets a second number column when a text column receives numbers, which are not in German notation', async () => {
+    await store({ betrag: '1.234,56' });
+    await build();
+    for (const number of ['1.234', '0.500', '2.5', '1000', '1e3']) await store({ betrag: raw(number) });
+    await store({ betrag: '1.234' });
+    await build();
+    const rows = await readView(bench, 'document_rechnung', ['betrag', 'betrag__number', 'unfit_fields']);
+    expect(rows).toEqual([
+      { betrag: '1.234,56', betrag__number: null, unfit_fields: null },
+      { betrag: '1.234', betrag__number: '1.234', unfit_fields: null },
+      { betrag: '0.500', betrag__number: '0.500', unfit_fields: null },
+      { betrag: '2.5', betrag__number: '2.5', unfit_fields: null },
+      { betrag: '1000', betrag__number: '1000', unfit_fields: null },
+      { betrag: '1000', betrag__number: '1000', unfit_fields: null },
+      { betrag: '1.234', betrag__number: null, unfit_fields: null },
+    ]);
+    const sums = await bench.rows(sql`
+      SELECT sum(COALESCE(betrag__number, scanfeed_reporting.german_number(betrag)))::text AS sum,
+        count(*) FILTER (WHERE scanfeed_reporting.german_number(betrag) <> betrag__number)::int AS wrong
+      FROM scanfeed_reporting.document_rechnung`);
+    expect(sums).toEqual([{ sum: '3238.794', wrong: 0 }]);
   });
 
   it('gets the most frequent type when the first values differ', async () => {
