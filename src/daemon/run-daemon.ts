@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type AdminServer, startAdminServer } from '../observability/admin/admin-server.js';
 import { livenessOf } from '../observability/admin/liveness.js';
 import type { Readiness } from '../observability/admin/readiness.js';
@@ -65,7 +66,7 @@ export function runDaemon(
   const followed = followSource(source, { feeds, invalid, readiness, logger, clock }, stop).catch(onBug);
 
   const run = async () => {
-    await untilAborted(stop);
+    if (!stop.aborted) await once(stop, 'abort');
     await Promise.all([followed, feeds.stop()]);
     ended.abort();
     await Promise.all([notified, admin.close(), parts.close()]);
@@ -123,11 +124,6 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   follow(source.file);
   const { movedIn } = feeds;
   await watchFeedsFile(source.file, { ...source.changes, onRead: follow, movedIn, onMoved, onRefused }, clock, signal);
-}
-
-async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
 /** Notifies systemd, if it started this process. Its code is loaded only then. */

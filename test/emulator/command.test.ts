@@ -11,15 +11,11 @@ async function run(
   const program = new Command()
     .exitOverride()
     .configureOutput({ writeErr: () => undefined, writeOut: () => undefined });
-  let stop: () => void = () => undefined;
-  const stopped = new Promise<void>((resolve) => {
-    stop = resolve;
-  });
   let used: Promise<void> = Promise.resolve();
-  const write = (text: string) => {
-    used = use(text).finally(stop);
+  const write = (text: string | Uint8Array) => {
+    used = use(String(text)).finally(() => process.emit('SIGTERM', 'SIGTERM'));
   };
-  register(program, { write, stopped: () => stopped });
+  register(program, { write });
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => undefined });
   await program.parseAsync(['emulator', '--port', '0', ...args], { from: 'user' });
   await used;

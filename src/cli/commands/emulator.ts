@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import type { Command } from 'commander';
 import { faultKinds } from '../../emulator/model/fault-types.js';
 import type { ApiKey } from '../../emulator/options.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { duration, size, switchesOf, switchOptions } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { numberOption } from '../context/parse-options.js';
+import { untilStopped } from '../context/stop-signals.js';
 
 interface Given extends Record<string, unknown> {
   host: string;
@@ -48,21 +51,10 @@ ${kinds.join('\n')}
 `;
 }
 
-export interface EmulatorProcess {
-  write(text: string): void;
-  stopped(): Promise<void>;
-}
+/** Maximum time to close its connections, milliseconds. */
+const CLOSE_MS = 2_000;
 
-const thisProcess: EmulatorProcess = {
-  write: (text) => process.stdout.write(text),
-  stopped: () =>
-    new Promise((resolve) => {
-      process.once('SIGINT', () => resolve());
-      process.once('SIGTERM', () => resolve());
-    }),
-};
-
-export function register(program: Command, environment: EmulatorProcess = thisProcess): void {
+export function register(program: Command, io: Pick<CommandProcess, 'write'> = thisProcess): void {
   const command = program
     .command('emulator')
     .description('Run an emulated Document Recognition Service, for evaluation and staging.')
@@ -77,7 +69,7 @@ export function register(program: Command, environment: EmulatorProcess = thisPr
   for (const option of switchOptions()) command.addOption(option);
   command
     .addHelpText('after', () => faultHelp(command) + examples)
-    .action((options: Given) => serve(options, environment));
+    .action((options: Given) => untilStopped((signal) => serve(options, io, signal), CLOSE_MS));
 }
 
 function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
@@ -87,16 +79,15 @@ function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
   return [...earlier, { key, organization: organization === '' ? null : organization }];
 }
 
-async function serve(options: Given, environment: EmulatorProcess): Promise<void> {
-  const stopped = environment.stopped();
+async function serve(options: Given, io: Pick<CommandProcess, 'write'>, signal: AbortSignal): Promise<void> {
   const emulator = await start(options);
   const { url, apiKey: key, controlUrl } = emulator;
-  environment.write(
+  io.write(
     options.json
       ? `${JSON.stringify({ url, apiKey: key, controlUrl })}\n`
       : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nPress Ctrl-C to stop.\n`,
   );
-  await stopped;
+  if (!signal.aborted) await once(signal, 'abort');
   await emulator.close();
 }
 

@@ -11,7 +11,7 @@ import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } fr
 import { withRetries } from '../context/with-retries.js';
 import { withClient, withService } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
-import { printable, printableLines } from '../terminal/format.js';
+import { printable } from '../terminal/format.js';
 import { describeRun, markdownOf } from '../terminal/show-run.js';
 
 interface Given extends FeedOptions {
@@ -88,7 +88,7 @@ function notFound({ message, germanText }: NotFoundError, baseUrl: string): Comm
 }
 
 function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {
-  if (markdown && !json) io.write(requireMarkdown(run, io));
+  if (markdown && !json) io.write(requireMarkdown(run));
   else if (!json && io.columns !== null) io.write(describeRun(run));
   else {
     io.write(run.body);
@@ -96,9 +96,9 @@ function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void 
   }
 }
 
-function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
+function requireMarkdown(answer: RawRun): string {
   const markdown = markdownOf(answer);
-  if (markdown !== null) return `${columns === null ? markdown : printableLines(markdown)}\n`;
+  if (markdown !== null) return `${markdown}\n`;
   const { scanId, status } = answer.run;
   const processing = status === 'processing';
   throw new CommandFailure(

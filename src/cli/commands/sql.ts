@@ -33,8 +33,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 const examples = `
-The query reads the views for reports with the rights of SCANFEED_READER_ROLE, if it is set,
-in a read-only transaction. Names need no schema.
+The query reads the views for reports in a read-only transaction, with the
+rights of SCANFEED_READER_ROLE if it is set. Names need no schema.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"

@@ -37,14 +37,6 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\ufffd');
 }
 
-/** Makes several lines safe for a terminal. Keeps tabs. */
-export function printableLines(text: string): string {
-  return text
-    .split(/\r?\n/)
-    .map((line) => line.split('\t').map(printable).join('\t'))
-    .join('\n');
-}
-
 const NARROWEST = 20;
 const help = Object.assign(new Help(), { minWidthToWrap: NARROWEST });
 

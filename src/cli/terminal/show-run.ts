@@ -1,7 +1,7 @@
 import { indentJson } from '../../core/json/indent.js';
 import { memberRanges, textOf } from '../../core/json/ranges.js';
 import type { RawRun } from '../../sync/ports/index.js';
-import { printable, printableLines } from './format.js';
+import { printable } from './format.js';
 
 /** Formats a run for a terminal: its fields, and its result with every digit as sent. Pure. */
 export function describeRun({ run, body }: RawRun): string {
@@ -33,7 +33,7 @@ function documentType(type: unknown): string | null {
 function result(body: Uint8Array): string {
   const range = memberRanges(body).get('data');
   if (range === undefined) return '';
-  return `Data:\n${printableLines(indentJson(textOf(body, range)))}\n`;
+  return `Data:\n${indentJson(textOf(body, range))}\n`;
 }
 
 /** Returns the whole markdown, or null without markdown. */

@@ -84,7 +84,7 @@ describe('get', () => {
   it('shows the markdown as text when --markdown is given', async () => {
     const { scanId } = known({ markdown: '# Title\n\n\u001b[2Jtext\n' });
     expect(await show(`${scanId} --markdown`)).toMatchObject({ exitCode: 0, out: '# Title\n\n\u001b[2Jtext\n\n' });
-    expect((await show(`${scanId} --markdown`, 80)).out).toBe('# Title\n\n\ufffd[2Jtext\n\n');
+    expect((await show(`${scanId} --markdown`, 80)).out).toBe('# Title\n\n\\u001b[2Jtext\n\n');
     const without = known({});
     expect(await show(`${without.scanId} --markdown`)).toMatchObject({ exitCode: 1, out: '' });
     const going = known({ status: 'processing', data: undefined });
