@@ -7,8 +7,8 @@ import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const run = promisify(execFile);
-const canIsolate = spawnSync('unshare', ['--net', '--mount', 'true']).status === 0;
-if (!canIsolate) console.warn('skipped: a network namespace requires Linux and root');
+const canIsolate = spawnSync('unshare', ['--net', '--mount', 'ip', 'link']).status === 0;
+if (!canIsolate) console.warn('skipped: a network namespace requires Linux, root and ip (.ci/install-tools iproute2)');
 
 let folder: string;
 beforeAll(async () => {
