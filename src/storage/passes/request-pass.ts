@@ -33,15 +33,21 @@ export function createPassRequests({ db, tables }: StoreConnection) {
   const find = (id: string): Promise<RequestedPass | undefined> =>
     db.selectFrom('passes').where('id', '=', id).select(PASS).executeTakeFirst();
 
-  /** Cancels the unfinished passes of these kinds. The runs that they have stored remain. */
+  /** Cancels the unfinished passes of these kinds, and returns them in the order of their beginning. The runs that they have stored remain. */
   const cancel = (feed: string, kinds: readonly PassKind[]): Promise<readonly RequestedPass[]> =>
     db
-      .updateTable('passes')
-      .set({ finished_at: sql`clock_timestamp()`, cancelled: true })
-      .where('feed', '=', feed)
-      .where('kind', '=', anyOf(kinds))
-      .where('finished_at', 'is', null)
-      .returning(PASS)
+      .with('ended', (query) =>
+        query
+          .updateTable('passes')
+          .set({ finished_at: sql`clock_timestamp()`, cancelled: true })
+          .where('feed', '=', feed)
+          .where('kind', '=', anyOf(kinds))
+          .where('finished_at', 'is', null)
+          .returningAll(),
+      )
+      .selectFrom('ended')
+      .select(PASS)
+      .orderBy('id')
       .execute();
 
   return {
