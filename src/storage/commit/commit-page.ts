@@ -152,6 +152,6 @@ async function retryOvertaken<T>({ schema }: Tables, write: () => Promise<T>): P
       if (sqlstateOf(error) !== OVERTAKEN) throw error;
     }
   }
-  const message = `a run of this page could not be written: each of ${MAX_TRIES} tries was overtaken by another writer, or a trigger on ${schema}.runs skips the row (SQLSTATE ${OVERTAKEN}); remove such a trigger`;
+  const message = `a run of this page could not be written: each of ${MAX_TRIES} tries was overtaken by another writer, or a trigger or row security policy on ${schema}.runs skips the row (SQLSTATE ${OVERTAKEN}); remove it`;
   throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
 }

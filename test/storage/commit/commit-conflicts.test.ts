@@ -189,7 +189,7 @@ describe('a commit to a table that others have changed', () => {
       kind: 'serialization',
       action: 'retry',
       sqlstate: 'SF002',
-      message: expect.stringContaining('a trigger on'),
+      message: expect.stringContaining('a trigger or row security policy on'),
     });
     expect(sent).toEqual(Array(5).fill('page'));
     expect(await bench.store.readPosition('swallowing')).toMatchObject({ cursor: null });
