@@ -350,16 +350,56 @@ const scenariosOfMany: Readonly<Record<string, Scenario>> = {
   },
 };
 
+/** Alerts, with what they are for and a minute at which they fire whatever the scrape interval. */
+type Fault = readonly [alerts: readonly string[], minute: number, replica: Replica];
+/** Alerts that look at a window fire although every second scrape fails. */
+const WINDOWED: readonly Fault[] = [
+  [['ErrorRatioHigh'], 35, failing],
+  [['AuthenticationFailing'], 25, refused],
+  [['DatabaseUnavailable'], 25, withoutDatabase],
+  [
+    ['CursorReset', 'ReconcileFoundRuns'],
+    15,
+    {
+      ...leader,
+      scanfeed_cursor_resets_total: once(BREAK),
+      'scanfeed_reconcile_found_total{revision="later"}': once(BREAK),
+    },
+  ],
+];
+const FAULTS: readonly Fault[] = [
+  ...WINDOWED,
+  [['Down'], 20, gone],
+  [['Down'], 45, crashing],
+  [['Stalled', 'LagHigh'], 30, wedged],
+  [
+    ['EntriesQuarantined', 'ResultsPending', 'NoDeliveries'],
+    45,
+    {
+      ...leader,
+      scanfeed_quarantined_entries: once(BREAK),
+      scanfeed_pending_results: once(BREAK),
+      scanfeed_last_delivery_timestamp_seconds: constant(BREAK),
+    },
+  ],
+];
+const WINDOWED_OF_MANY: readonly Fault[] = [
+  [['AuthenticationFailing'], 25, following({ acme: refused, globex: leader })],
+  [['DatabaseUnavailable'], 25, following({ acme: withoutDatabase, globex: withoutDatabase })],
+];
+const FAULTS_OF_MANY: readonly Fault[] = [
+  ...WINDOWED_OF_MANY,
+  [['FeedsInvalid'], 25, following({ acme: leader, globex: leader }, once(BREAK))],
+];
+
 /** The replicas' series in the words of promtool. */
-function inputSeries(replicas: readonly Replica[], release: object = ONE_FEED, job = JOB) {
+function inputSeries(replicas: readonly Replica[], release: object = ONE_FEED, job = JOB, interval = SCRAPE_SECONDS) {
   return replicas.flatMap((replica, index) =>
     Object.entries(replica).map(([series, values]) => {
       const feed = release === ONE_FEED ? ',feed="invoices"' : '';
       const labels = `namespace="documents",job="${job}"${feed},pod="invoices-${index}"`;
       const [, name, own] = SERIES.exec(series) ?? [];
-      const samples = Array.from({ length: END / SCRAPE_SECONDS + 1 }, (_, scrape) =>
-        sample(values(scrape * SCRAPE_SECONDS)),
-      );
+      const samples = Array.from({ length: END / interval + 1 }, (_, scrape) => sample(values(scrape * interval)));
       return { series: `${name}{${labels}${own === undefined ? '' : `,${own}`}}`, values: samples.join(' ') };
     }),
   );
@@ -382,6 +422,15 @@ function expressionTests(firing: Scenario['firing']) {
         value: alerts.filter((other) => other === alert).length,
       };
     }),
+  }));
+}
+
+/** Each of these alerts fires, whatever else does. */
+function firesAt(names: readonly string[], minute: number) {
+  return names.map((name) => ({
+    expr: `count by (alertname) (ALERTS{alertstate="firing", alertname="Scanfeed${name}"}) > bool 0`,
+    eval_time: `${minute}m`,
+    exp_samples: [{ labels: `{alertname="Scanfeed${name}"}`, value: 1 }],
   }));
 }
 
@@ -414,6 +463,39 @@ describe('the alerts of the chart', () => {
     };
     expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
   });
+
+  test.for([15, 30, 60, 120])(
+    'fire for their faults, and for nothing else, at a scrape interval of %i s',
+    async (interval, context) => {
+      requireTool(context, 'promtool');
+      const alerts = { NoDeliveries: { enabled: true, threshold: HOUR / 3 }, ResultsPending: { for: '20m' } };
+      const podMonitor = { enabled: true, interval: `${interval}s` };
+      const everySecondScrape = (replica: Replica) => seenWhile((seconds) => (seconds / interval) % 2 === 0, replica);
+      const passing = scenarios['failures that pass alert nothing']?.replicas ?? [];
+      const faultless = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [2 * index, []]));
+      for (const [release, healthy, faults, windowed] of [
+        [ONE_FEED, passing, FAULTS, WINDOWED],
+        [TWO_FEEDS, [following({ acme: leader, globex: standby })], FAULTS_OF_MANY, WINDOWED_OF_MANY],
+      ] as const) {
+        const rules = await renderAlerts(requireHelm(context), { alerts }, release, { podMonitor });
+        const scenario = (replicas: readonly Replica[], expected: object) => ({
+          interval: `${interval}s`,
+          input_series: inputSeries(replicas, release, JOB, interval),
+          promql_expr_test: expected,
+        });
+        const firing = ([names, minute, replica]: Fault) => scenario([replica], firesAt(names, minute));
+        const tests = [
+          scenario(healthy, expressionTests(faultless)),
+          ...faults.map(firing),
+          ...windowed.map(([names, minute, replica]) => firing([names, minute, everySecondScrape(replica)])),
+        ];
+        expect(await runPromtool(['test', 'rules', 'tests.json'], rules, tests)).toEqual(PASSED);
+        const tested = [...FAULTS, ...FAULTS_OF_MANY].flatMap(([names]) => names);
+        const all = rules.groups.flatMap((group) => group.rules).map(({ alert }) => alert.replace('Scanfeed', ''));
+        expect(all.filter((alert) => !tested.includes(alert))).toEqual([]);
+      }
+    },
+  );
 
   test('say what happened, how bad it is, to whom, and what to read', async (context) => {
     requireTool(context, 'promtool');

@@ -81,7 +81,11 @@ describe('compose.yaml', () => {
     const { status, stdout, stderr } = await runTool('promtool', ['check', 'config', join(folder, 'prometheus.yaml')]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/1 rule files? found/);
-    expect(parse(readText('compose/prometheus.yaml')).scrape_configs).toMatchObject([
+    const { global: intervals, scrape_configs: scrapes } = parse(readText('compose/prometheus.yaml'));
+    // The alerts' windows fit intervals up to a minute.
+    expect(Number(/^(\d+)s$/.exec(intervals.scrape_interval)?.[1])).toBeLessThanOrEqual(60);
+    expect(readText('helm/rendered/alerts.yaml')).toContain('scrape intervals up to 1m.');
+    expect(scrapes).toMatchObject([
       { static_configs: [{ targets: ['scanfeed:9847'], labels: { namespace: expect.any(String) } }] },
     ]);
   });

@@ -7,6 +7,7 @@ import {
   CHART,
   type Manifest,
   OLDEST_KUBERNETES,
+  ONE_FEED,
   parseManifests,
   REQUIRED,
   render,
@@ -180,8 +181,10 @@ describe('without Helm there is', () => {
   });
 
   test('a rule file for Prometheus', async (context) => {
-    const rules = await renderAlerts(requireHelm(context), { selector: 'feed="invoices"' });
-    const text = asYaml('Alerts of the feed "invoices", for `rule_files` of Prometheus.', [rules]);
+    const unmonitored = { podMonitor: { enabled: false } };
+    const rules = await renderAlerts(requireHelm(context), { selector: 'feed="invoices"' }, ONE_FEED, unmonitored);
+    const comment = 'Alerts of the feed "invoices", for `rule_files` of Prometheus and scrape intervals up to 1m.';
+    const text = asYaml(comment, [rules]);
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/alerts.yaml'));
   });
 });

@@ -16,6 +16,13 @@ const PROBE = { httpGet: { path: '/readyz', port: 'scanfeed' }, failureThreshold
 const pod = (spec: object) => ({ Deployment: { spec: { template: { spec } } } });
 const container = (spec: object) => pod({ containers: [spec] });
 const image = (name: string) => container({ image: name });
+const ON = { enabled: true };
+const password = (settings: object) => ({ database: { ...REQUIRED.database, passwordKey: 'password' }, settings });
+const polledEvery = (interval: string | undefined, alerts: object = {}) => ({
+  settings: { SCANFEED_POLL_INTERVAL: interval },
+  podMonitor: ON,
+  prometheusRule: { ...ON, alerts },
+});
 const memory = (limit: unknown, more: object = {}) => ({ resources: { limits: { memory: limit }, ...more } });
 
 /** By kind: a part of the manifest, or null if there must be none. */
@@ -389,6 +396,72 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     { baseUrl: 'http://recognition/v1', settings: { SCANFEED_ALLOW_HTTP: true } },
     container({ env: having('SCANFEED_BASE_URL', 'http://recognition/v1') }),
   ],
+  [
+    'windows of the alerts that follow from the scrape interval',
+    {
+      podMonitor: { ...ON, interval: '1m30s' },
+      prometheusRule: { ...ON, interval: '2m', alerts: { Down: { window: '5m' } } },
+    },
+    {
+      PrometheusRule: {
+        spec: {
+          groups: [
+            {
+              rules: expect.arrayContaining([
+                rule('ScanfeedDown', '[9m]'), // six scrapes, of three starts
+                rule('ScanfeedStalled', '[15m]'),
+                rule('ScanfeedAuthenticationFailing', '[6m]', '8m'),
+                rule('ScanfeedDatabaseUnavailable', '[6m]', '8m'),
+              ]),
+            },
+          ],
+        },
+      },
+    },
+  ],
+  [
+    'windows for the given scrape interval of other monitors',
+    { prometheusRule: { ...ON, selector: 'job =~ "a|b" , x!="}"', scrapeInterval: '55s' } },
+    {
+      PrometheusRule: {
+        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDatabaseUnavailable', '[220s]', '340s')]) }] },
+      },
+    },
+  ],
+  [
+    'rare scrapes and polls without alerts',
+    { podMonitor: { ...ON, interval: '10m', scrapeTimeout: '10m' }, settings: { SCANFEED_POLL_INTERVAL: '1d' } },
+    { PodMonitor: { spec: { podMetricsEndpoints: [{ interval: '10m', scrapeTimeout: '10m' }] } } },
+  ],
+  ['polls as rare as the alerts allow', polledEvery('570s'), {}],
+  [
+    'polls that are rarer than the threshold of a disabled alert',
+    polledEvery('15m', { Stalled: { enabled: false }, LagHigh: { warning: 1800 } }),
+    {},
+  ],
+  [
+    'a role in variables of their own',
+    {
+      ...password({ PGHOST: 'db.example' }),
+      extraEnv: [{ name: 'PGUSER', value: 'scanfeed' }],
+      terminationGracePeriodSeconds: 11,
+    },
+    pod({ terminationGracePeriodSeconds: 11 }),
+  ],
+  [
+    'root where it is allowed',
+    { securityContext: { runAsUser: 0, runAsNonRoot: false } },
+    container({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
+  ],
+  [
+    'an admin host within the pod, with probes that run a command',
+    {
+      settings: { SCANFEED_ADMIN_HOST: '127.0.0.1' },
+      livenessProbe: { httpGet: null, exec: { command: ['scanfeed', 'status'] } },
+      readinessProbe: null,
+    },
+    container({ livenessProbe: { exec: { command: ['scanfeed', 'status'] } } }),
+  ],
   ['plain HTTP within the pod', { baseUrl: 'http://127.0.0.1:8080/v1' }, container({})],
 ];
 
@@ -506,11 +579,121 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
   ['more memory than the limit', memory('256Mi', { requests: { memory: '1Gi' } }), 'resources.requests.memory: 1Gi'],
   ['plain HTTP', { baseUrl: 'http://recognition.example/v1' }, 'baseUrl: http:'],
   ['plain HTTP to a similar name', { baseUrl: 'http://localhost.example/v1' }, 'baseUrl: http:'],
+  ['monitors that a policy closes', { podMonitor: ON, networkPolicy: POLICY }, 'podMonitor.enabled: networkPolicy'],
+  [
+    'a ServiceMonitor that a policy closes',
+    { serviceMonitor: ON, networkPolicy: POLICY },
+    'serviceMonitor.enabled: net',
+  ],
+  ['a Service that a policy closes', { service: ON, networkPolicy: POLICY }, 'service.enabled: networkPolicy'],
+  [
+    'alerts of scrapes that a policy closes',
+    { prometheusRule: { ...ON, selector: 'job="a"' }, networkPolicy: POLICY },
+    'prometheusRule.enabled: networkPolicy.ingress.from must allow the pods of Prometheus',
+  ],
+  [
+    'a password without a host',
+    password({ PGUSER: 'scanfeed' }),
+    'database.passwordKey: the secret holds only the password; set settings.PGHOST',
+  ],
+  ['a password without a role', password({ PGHOST: 'db.example' }), 'set settings.PGUSER too'],
+  [
+    'a scrape timeout above the interval',
+    { podMonitor: { ...ON, interval: '1m', scrapeTimeout: '1m1s' } },
+    'podMonitor.scrapeTimeout: 1m1s is longer than podMonitor.interval, 1m',
+  ],
+  [
+    'a scrape timeout of a ServiceMonitor above the interval',
+    { serviceMonitor: { ...ON, scrapeTimeout: '1h' } },
+    'serviceMonitor.scrapeTimeout: 1h is longer than serviceMonitor.interval, 30s',
+  ],
+  ['a duration of no order', { podMonitor: { interval: '30s1m' } }, '/podMonitor/interval'],
+  ['an empty duration', { podMonitor: { interval: '' } }, '/podMonitor/interval'],
+  ['braces around a selector', { prometheusRule: { selector: '{job="a"}' } }, '/prometheusRule/selector'],
+  ['an open end of a selector', { prometheusRule: { selector: 'job="a",' } }, '/prometheusRule/selector'],
+  [
+    'scrapes that are too rare for the alerts',
+    { podMonitor: { ...ON, interval: '2m1s' }, prometheusRule: ON },
+    'podMonitor.interval: the alerts need an interval from 1s to 2m, not 2m1s',
+  ],
+  [
+    'scrapes of a ServiceMonitor that are too rare',
+    { serviceMonitor: { ...ON, interval: '5m' }, prometheusRule: ON },
+    'serviceMonitor.interval: the alerts need',
+  ],
+  [
+    'rare scrapes without a monitor of the chart',
+    { prometheusRule: { ...ON, selector: 'job="a"', scrapeInterval: '5m' } },
+    'prometheusRule.scrapeInterval: the alerts need',
+  ],
+  ['scrapes that never happen', { podMonitor: { ...ON, interval: '0s' }, prometheusRule: ON }, 'podMonitor.interval: '],
+  [
+    'rare evaluations',
+    { podMonitor: ON, prometheusRule: { ...ON, interval: '1h' } },
+    'prometheusRule.interval: the alerts',
+  ],
+  [
+    'polls that are too rare for the alerts',
+    polledEvery('571s'),
+    'settings.SCANFEED_POLL_INTERVAL: 571s and the scrape interval, 30s, are together longer than prometheusRule.alerts.Stalled.threshold, 600 s',
+  ],
+  [
+    'polls that are too rare for the lag alone',
+    polledEvery('15m', { Stalled: { threshold: 3600 } }),
+    'prometheusRule.alerts.LagHigh.warning, 600 s, so ScanfeedLagHigh would fire without a fault',
+  ],
+  [
+    'polls that are rarer than deliveries must be',
+    polledEvery('5m', { NoDeliveries: { enabled: true, threshold: 300 } }),
+    'prometheusRule.alerts.NoDeliveries.threshold',
+  ],
+  [
+    'a threshold below the default of the polls',
+    polledEvery(undefined, { Stalled: { threshold: 30 } }),
+    'settings.SCANFEED_POLL_INTERVAL: 5s and',
+  ],
+  [
+    'polls of one feed that are too rare',
+    { ...polledEvery(undefined), feeds: [{ name: 'acme' }, { name: 'globex', pollInterval: '1h' }] },
+    'feeds: pollInterval of globex: 1h and',
+  ],
+  [
+    'a grace period that is as short as the shutdown',
+    { settings: { SCANFEED_SHUTDOWN_TIMEOUT: '0.5 m' } },
+    'terminationGracePeriodSeconds: 30 must be longer than SCANFEED_SHUTDOWN_TIMEOUT, 0.5 m',
+  ],
+  [
+    'a grace period below the default',
+    { terminationGracePeriodSeconds: 10 },
+    'terminationGracePeriodSeconds: 10 must be',
+  ],
+  [
+    'a pause that takes the grace period',
+    { lifecycle: { preStop: { sleep: { seconds: 20 } } } },
+    'and the pause of lifecycle.preStop, 20 s',
+  ],
+  ['root', { securityContext: { runAsUser: 0 } }, 'securityContext.runAsUser: Kubernetes does not start root'],
+  [
+    'root of the pod',
+    { securityContext: { runAsUser: null, runAsNonRoot: null }, podSecurityContext: { runAsUser: 0 } },
+    'podSecurityContext.runAsUser: Kubernetes does not start root',
+  ],
+  [
+    'an admin host that no probe reaches',
+    { settings: { SCANFEED_ADMIN_HOST: '127.0.0.1' } },
+    'settings.SCANFEED_ADMIN_HOST: 127.0.0.1 cannot be reached by livenessProbe',
+  ],
+  [
+    'an admin host that Prometheus does not reach',
+    { settings: { SCANFEED_ADMIN_HOST: '::1' }, mode: 'sidecar', livenessProbe: null, podMonitor: ON },
+    'settings.SCANFEED_ADMIN_HOST: ::1 cannot be reached by Prometheus',
+  ],
   ['runbooks by a path', { prometheusRule: { runbookUrl: 'docs/runbooks' } }, '/prometheusRule/runbookUrl'],
 ];
 
-function rule(alert: string, part: string): object {
-  return expect.objectContaining({ alert, expr: expect.stringContaining(part) });
+function rule(alert: string, part: string, pause?: string): object {
+  const rest = pause === undefined ? {} : { for: pause };
+  return expect.objectContaining({ alert, expr: expect.stringContaining(part), ...rest });
 }
 
 function ingressPath(path: string, pathType: string): object {

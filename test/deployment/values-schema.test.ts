@@ -139,8 +139,12 @@ describe('values.schema.json', () => {
     });
     expect(port).toEqual({ $ref: '#/definitions/port' });
     expect(schema.definitions.port.maximum).toBe(VARIABLES.adminPort.form?.maximum);
-    expect(CHECKS).toContain(
-      `get .Values.settings "SCANFEED_MEMORY_BUDGET" | default "${VARIABLES.memoryBudget.default}"`,
-    );
+    for (const { name, default: value } of [
+      VARIABLES.memoryBudget,
+      VARIABLES.shutdownTimeout,
+      VARIABLES.pollInterval,
+    ]) {
+      expect(CHECKS).toContain(`get .Values.settings "${name}" | default "${value}"`);
+    }
   });
 });

@@ -59,7 +59,7 @@ the lowest value, backlogs the highest, and events the sum.
       # A crash loop is not always absent, so restarts count as well.
       expr: |-
         absent(scanfeed_build_info{ {{- $own -}} })
-        or max by (namespace, job, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ .window }}])) > {{ .restarts }}
+        or max by (namespace, job, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ include "scanfeed.window" (list $ .window (add .restarts 4)) }}])) > {{ .restarts }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -77,7 +77,7 @@ the lowest value, backlogs the highest, and events the sum.
       expr: |-
         time() - max by (namespace, feed) (scanfeed_last_poll_success_timestamp_seconds{ {{- $own -}} }) > {{ .threshold }}
         unless on (namespace, feed)
-          max by (namespace, feed) (max_over_time(scanfeed_failing{ {{- $own -}} , stage=~"feed|lease"}[{{ .window }}])) == 1
+          max by (namespace, feed) (max_over_time(scanfeed_failing{ {{- $own -}} , stage=~"feed|lease"}[{{ include "scanfeed.window" (list $ .window) }}])) == 1
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -115,20 +115,21 @@ the lowest value, backlogs the highest, and events the sum.
     {{- end }}
     {{- with $alerts.ErrorRatioHigh }}
     {{- if .enabled }}
+    {{- $window := include "scanfeed.window" (list $ .window) }}
     - alert: ScanfeedErrorRatioHigh
       expr: |-
-        sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} , outcome="failed"}[{{ .window }}]))
-        / sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ .window }}]))
+        sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} , outcome="failed"}[{{ $window }}]))
+        / sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ $window }}]))
         > {{ .threshold }}
         or max by ({{ $process }}) (scanfeed_failing{ {{- $own -}} , stage="feed"}) == 1
-          unless on ({{ $process }}) sum by ({{ $process }}) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ .window }}])) > 0
+          unless on ({{ $process }}) sum by ({{ $process }}) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ $window }}])) > 0
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
         summary: Many polls fail
         description: >-
-          {{`{{ $value | humanizePercentage }}`}} of the polls of {{ include "scanfeed.alertFeed" "all feeds" }} failed in the last {{ .window }}.
+          {{`{{ $value | humanizePercentage }}`}} of the polls of {{ include "scanfeed.alertFeed" "all feeds" }} failed in the last {{ $window }}.
         runbook_url: {{ $runbooks }}/ScanfeedErrorRatioHigh.md
     {{- end }}
     {{- end }}
@@ -137,9 +138,9 @@ the lowest value, backlogs the highest, and events the sum.
     - alert: ScanfeedAuthenticationFailing
       expr: |-
         max by (namespace, feed, kind) (
-          max_over_time(scanfeed_failing{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ .window }}])
+          max_over_time(scanfeed_failing{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ include "scanfeed.window" (list $ .window) }}])
         ) == 1
-      for: {{ .for }}
+      for: {{ include "scanfeed.forWithWindow" (list $ .for .window) }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
@@ -154,7 +155,7 @@ the lowest value, backlogs the highest, and events the sum.
     {{- if .enabled }}
     - alert: ScanfeedCursorReset
       expr: |-
-        {{- include "scanfeed.happened" (list "scanfeed_cursor_resets_total" $own "namespace, feed" .window) | nindent 8 }}
+        {{- include "scanfeed.happened" (list "scanfeed_cursor_resets_total" $own "namespace, feed" (include "scanfeed.window" (list $ .window))) | nindent 8 }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -214,7 +215,7 @@ the lowest value, backlogs the highest, and events the sum.
     {{- if .enabled }}
     - alert: ScanfeedReconcileFoundRuns
       expr: |-
-        {{- include "scanfeed.happened" (list "scanfeed_reconcile_found_total" $own "namespace, feed, revision" .window) | nindent 8 }}
+        {{- include "scanfeed.happened" (list "scanfeed_reconcile_found_total" $own "namespace, feed, revision" (include "scanfeed.window" (list $ .window))) | nindent 8 }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -231,10 +232,10 @@ the lowest value, backlogs the highest, and events the sum.
     - alert: ScanfeedDatabaseUnavailable
       expr: |-
         max by ({{ $process }}, kind) (
-          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_service|another_organization"}[{{ .window }}])
+          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_service|another_organization"}[{{ include "scanfeed.window" (list $ .window) }}])
         ) == 1
         unless on ({{ $process }}) max by ({{ $process }}) (scanfeed_leader{ {{- $own -}} }) == 1
-      for: {{ .for }}
+      for: {{ include "scanfeed.forWithWindow" (list $ .for .window) }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:

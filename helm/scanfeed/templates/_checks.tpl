@@ -5,6 +5,11 @@
 {{- include "scanfeed.checkExtraEnv" . }}
 {{- include "scanfeed.checkRanges" . }}
 {{- include "scanfeed.checkMemory" . }}
+{{- include "scanfeed.checkIntervals" . }}
+{{- include "scanfeed.checkDatabase" . }}
+{{- include "scanfeed.checkUser" . }}
+{{- include "scanfeed.checkShutdown" . }}
+{{- include "scanfeed.checkAdminHost" . }}
 {{- if and .Values.startupProbe (eq .Values.mode "sidecar") }}
 {{- fail "startupProbe: that of a sidecar would delay the application" }}
 {{- end }}
@@ -49,17 +54,22 @@ uses the last of two equal names.
 {{- end }}
 {{- end }}
 
-{{/* A size in bytes, such as 256Mi of Kubernetes or 64MiB of scanfeed, or a duration in milliseconds; empty if it is none. */}}
+{{/*
+A size in bytes, such as 256Mi of Kubernetes or 64MiB of scanfeed, or a duration in milliseconds, such as 1h30m of Prometheus;
+empty if it is none.
+*/}}
 {{- define "scanfeed.quantity" -}}
 {{- $text := ternary . (toJson .) (kindIs "string" .) -}}
-{{- $parts := regexFindAll "^[0-9.]+|[A-Za-z]+$" $text -1 -}}
 {{- $sizes := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
-{{- $units := merge $sizes (dict "ms" 1 "s" 1e3 "m" 60e3 "h" 3600e3 "d" 86400e3) -}}
-{{- $unit := "" -}}
-{{- if gt (len $parts) 1 }}{{ $unit = index $parts 1 | trimSuffix "B" }}{{ end -}}
-{{- if and (regexMatch "^[0-9]" $text) (hasKey $units $unit) -}}
-{{ mulf (index $parts 0 | float64) (get $units $unit) | printf "%.6f" }}
+{{- $units := merge $sizes (dict "ms" 1 "s" 1e3 "m" 60e3 "h" 3600e3 "d" 86400e3 "w" 604800e3 "y" 31536000e3) -}}
+{{- $known := regexMatch "^[0-9]" $text -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9.]+ ?[A-Za-z]*" $text -1 }}
+{{- $unit := regexFind "[A-Za-z]*$" . | trimSuffix "B" -}}
+{{- $known = and $known (hasKey $units $unit) -}}
+{{- $sum = addf $sum (mulf (regexFind "^[0-9.]+" . | float64) (get $units $unit | default 0)) -}}
 {{- end -}}
+{{- if $known }}{{ printf "%.6f" $sum }}{{ end -}}
 {{- end }}
 
 {{/* Durations, sizes and numbers in quotes, whose range the schema cannot express. */}}
@@ -102,5 +112,54 @@ uses the last of two equal names.
 {{- $loopback := regexMatch "^http://(([^/]*\\.)?localhost|127(\\.[0-9]+){3}|\\[::1\\])(:[0-9]+)?(/|$)" $url -}}
 {{- if and (hasPrefix "http:" $url) (not $loopback) (not $elsewhere) (not (has $allowed (list "true" "yes" "on" "1"))) }}
 {{- fail (printf "%s: http: is not encrypted; use https:, or set settings.SCANFEED_ALLOW_HTTP" (index . 1)) }}
+{{- end }}
+{{- end }}
+
+{{/* With the password alone, the program needs host and role as well. */}}
+{{- define "scanfeed.checkDatabase" -}}
+{{- $given := keys .Values.settings -}}
+{{- range .Values.extraEnv }}{{ $given = append $given .name }}{{ end -}}
+{{- range $name := list "PGHOST" "PGUSER" }}
+{{- if and $.Values.database.passwordKey (not $.Values.extraEnvFrom) (not (has $name $given)) }}
+{{- fail (printf "database.passwordKey: the secret holds only the password; set settings.%s too, or use database.key for a complete address" $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The kubelet starts no container of root with runAsNonRoot. The settings of the pod apply where the container has none. */}}
+{{- define "scanfeed.checkUser" -}}
+{{- $own := .Values.securityContext | default dict -}}
+{{- $pod := .Values.podSecurityContext | default dict -}}
+{{- $user := get (ternary $own $pod (hasKey $own "runAsUser")) "runAsUser" -}}
+{{- $nonRoot := get (ternary $own $pod (hasKey $own "runAsNonRoot")) "runAsNonRoot" -}}
+{{- if and $nonRoot (eq (toString $user) "0") }}
+{{- fail (printf "%s.runAsUser: Kubernetes does not start root with runAsNonRoot; leave out the user, whose default is 65532, or set runAsNonRoot to false" (ternary "securityContext" "podSecurityContext" (hasKey $own "runAsUser"))) }}
+{{- end }}
+{{- end }}
+
+{{/* Kubernetes kills the container at the end of the grace period, which includes the pause before SIGTERM. */}}
+{{- define "scanfeed.checkShutdown" -}}
+{{- $timeout := get .Values.settings "SCANFEED_SHUTDOWN_TIMEOUT" | default "10s" -}}
+{{- $pause := dig "preStop" "sleep" "seconds" 0 (.Values.lifecycle | default dict) -}}
+{{- $needed := addf $pause (divf (include "scanfeed.quantity" $timeout) 1000) -}}
+{{- if and (eq .Values.mode "deployment") (le (float64 .Values.terminationGracePeriodSeconds) $needed) }}
+{{- fail (printf "terminationGracePeriodSeconds: %v must be longer than SCANFEED_SHUTDOWN_TIMEOUT, %s, and the pause of lifecycle.preStop, %v s" .Values.terminationGracePeriodSeconds $timeout $pause) }}
+{{- end }}
+{{- end }}
+
+{{/* Probes and scrapes reach the pod by its address. */}}
+{{- define "scanfeed.checkAdminHost" -}}
+{{- $host := get .Values.settings "SCANFEED_ADMIN_HOST" | default "" -}}
+{{- if regexMatch "^(127\\.|::1$|localhost$)" $host }}
+{{- range $name := list "livenessProbe" "readinessProbe" }}
+{{- if and (dig "httpGet" "" (get $.Values $name | default dict)) (or (eq $name "livenessProbe") (ne $.Values.mode "sidecar")) }}
+{{- fail (printf "settings.SCANFEED_ADMIN_HOST: %s cannot be reached by %s; leave it out, or use a probe of the type exec" $host $name) }}
+{{- end }}
+{{- end }}
+{{- range $name := list "podMonitor" "serviceMonitor" }}
+{{- if (get $.Values $name).enabled }}
+{{- fail (printf "settings.SCANFEED_ADMIN_HOST: %s cannot be reached by Prometheus; leave it out, or disable %s" $host $name) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}

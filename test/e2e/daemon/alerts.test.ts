@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CHART, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
+import { CHART, ONE_FEED, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
 import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
@@ -39,7 +39,10 @@ function statPanels() {
 
 test('fires alerts when the service fails or the daemon is down, and resolves them when both are back', async (context) => {
   for (const tool of ['prometheus', 'promtool']) requireTool(context, tool);
-  const rules = await renderAlerts(requireHelm(context), SHORT_INTERVALS);
+  const rules = await renderAlerts(requireHelm(context), SHORT_INTERVALS, ONE_FEED, {
+    podMonitor: { enabled: true, interval: '1s' },
+    settings: { SCANFEED_POLL_INTERVAL: '1s' },
+  });
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const gateway = await Gateway.to(service.url);

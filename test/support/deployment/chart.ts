@@ -68,9 +68,10 @@ export async function renderAlerts(
   helm: string,
   prometheusRule: Readonly<Record<string, unknown>> = {},
   feeds: typeof ONE_FEED | typeof TWO_FEEDS = ONE_FEED,
+  more: Readonly<Record<string, unknown>> = {},
 ) {
-  const podMonitor = { enabled: true };
-  const values = { ...REQUIRED, ...feeds, podMonitor, prometheusRule: { enabled: true, ...prometheusRule } };
+  const monitored = { podMonitor: { enabled: true }, prometheusRule: { enabled: true, ...prometheusRule } };
+  const values = { ...REQUIRED, ...feeds, ...monitored, ...more };
   const rules = (await render(helm, values)).find(({ kind }) => kind === 'PrometheusRule');
   return rules?.spec as AlertFile;
 }

@@ -8,7 +8,9 @@ import { CHART } from './chart.js';
 export const SCHEMA_FILE = join(CHART, 'values.schema.json');
 export const RANGES_FILE = join(CHART, 'templates/_ranges.tpl');
 
-export const CHECKS = readFileSync(join(CHART, 'templates/_checks.tpl'), 'utf8');
+export const CHECKS = ['_checks.tpl', '_intervals.tpl']
+  .map((name) => readFileSync(join(CHART, 'templates', name), 'utf8'))
+  .join('');
 
 /** Values of the chart that set a variable, by the variable's name. */
 export function ownValues(): Record<string, string> {
