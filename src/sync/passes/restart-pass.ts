@@ -1,7 +1,7 @@
+import type { LeaderContext } from '../context.js';
 import type { Pass, Position } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 import { fallbackTime, findPositionWithin, isSameOrganization, readRunsFrom } from '../recovery/recover-cursor.js';
-import type { PassContext } from './pass-context.js';
 
 /**
  * Finds where a pass continues if the service rejects its cursor: like the feed itself a day before what it has read, or at its
@@ -13,7 +13,7 @@ export async function findRestartPosition(
   { since, deliveredUpTo }: Pass,
   refusal: unknown,
   feed: string,
-  context: PassContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<Position> {
   if (deliveredUpTo === null) return { cursor: null, since };

@@ -2,6 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import { type Breaker, createBreaker } from '../commit/breaker.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
+import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
@@ -14,7 +15,6 @@ import { type CursorRefusals, CursorReplaced, createCursorRefusals } from '../re
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
-import type { PassContext } from './pass-context.js';
 import { PASS_POLICIES } from './pass-policy.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { findRestartPosition } from './restart-pass.js';
@@ -73,7 +73,7 @@ export type PassResult = Exclude<PageProgress, 'unclear'>;
 export async function runPass(
   state: PassState,
   lease: LeaseGrant,
-  context: PassContext,
+  context: LeaderContext,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<PassResult> {
@@ -133,7 +133,7 @@ async function waitForIdle(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: 
 }
 
 /** Returns the stored position, or an earlier one if the service rejects its cursor. */
-async function findStart(state: PassState, feed: string, context: PassContext, signal: AbortSignal) {
+async function findStart(state: PassState, feed: string, context: LeaderContext, signal: AbortSignal) {
   const { pass, rejected } = state;
   if (rejected === null || rejected.cursor !== pass.cursor) {
     state.rejected = null;
@@ -147,7 +147,7 @@ function storePassPage(
   feedHadCursor: boolean,
   state: PassState,
   lease: LeaseGrant,
-  context: PassContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<PageResult> {
   const { store } = context;
@@ -200,7 +200,7 @@ function updatePass(
   page: CompletedPage,
   { inserted, updated }: CommitCounts,
   state: PassState,
-  { observer, clock }: PassContext,
+  { observer, clock }: LeaderContext,
 ): void {
   const { pass, meter } = state;
   const upTo = later(pass.deliveredUpTo, deliveredUpTo(page, pass.until));

@@ -5,9 +5,8 @@ import { runRepeatedly } from '../retry/run-repeatedly.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 import { createPassStarter } from './begin-pass.js';
-import type { PassContext } from './pass-context.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
-import { createPassState, type PassResult, type PassState, runPass } from './run-pass.js';
+import { createPassState, type PassState, runPass } from './run-pass.js';
 
 /** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
@@ -64,7 +63,7 @@ function createPassesOfKind(
   work: UnfinishedWork,
   idle: IdleGate,
 ): PassesOfKind {
-  const { store, leaseTtlMs, pollIntervalMs } = context;
+  const { store, observer, leaseTtlMs, pollIntervalMs } = context;
   const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {
@@ -75,11 +74,23 @@ function createPassesOfKind(
   return {
     mayHaveOne: () => work.mayHavePass(kind) || starter?.mayBeDue() === true,
     run: async (signal) => {
-      const runner = createPassRunner(find, lease, context, idle);
+      let state: PassState | null = null;
+      const leave = () => {
+        if (state !== null) observer.reading(kind, null);
+        state = null;
+      };
       let end: 'none' | 'lease lost' = 'none';
       await runRepeatedly(kind, context, signal, async () => {
-        const result = await runner.runSlice(signal);
-        if (result === 'none') return 'done';
+        const pass = await find(signal, state !== null);
+        if (state !== null && !isSamePass(state.pass, pass)) leave();
+        if (pass === null) return 'done';
+        state ??= createPassState(pass);
+        state.pass = pass; // another writer may have moved it
+        const result = await runPass(state, lease, context, idle, signal);
+        if (result === 'end') {
+          observer.passFinished(state.pass);
+          leave();
+        }
         if (result === 'fenced') {
           if (await store.renewLease(lease, leaseTtlMs)) return { pauseMs: pollIntervalMs };
           end = 'lease lost';
@@ -87,7 +98,7 @@ function createPassesOfKind(
         }
         return { pauseMs: result === 'stuck' ? stuckPauseMs : 0 };
       });
-      runner.leave();
+      leave();
       return end;
     },
   };
@@ -99,46 +110,6 @@ async function mustYield(kind: PassKind, lease: LeaseGrant, { store }: LeaderCon
   return yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
 }
 
-/** Runs passes slice by slice, one pass at a time. */
-interface PassRunner {
-  /**
-   * Runs a slice of the pass that is next; `none`: there is no pass. The next slice continues from the stored position.
-   * @throws Failure, or the signal's reason
-   */
-  runSlice(signal: AbortSignal): Promise<PassResult | 'none'>;
-  /** Reports that the pass is no longer being read. */
-  leave(): void;
-}
-
 function isSamePass(a: Pass, b: Pass | null): boolean {
   return a.id === b?.id && a.begunAt.getTime() === b.begunAt.getTime();
-}
-
-/** @param find returns the pass that is next, also if one is being run; null: there is none */
-function createPassRunner(
-  find: (signal: AbortSignal, isRunning: boolean) => Promise<Pass | null>,
-  lease: LeaseGrant,
-  context: PassContext,
-  idle: IdleGate,
-): PassRunner {
-  const { observer } = context;
-  let state: PassState | null = null;
-  const leave = () => {
-    if (state !== null) observer.reading(state.pass.kind, null);
-    state = null;
-  };
-  const runSlice = async (signal: AbortSignal) => {
-    const pass = await find(signal, state !== null);
-    if (state !== null && !isSamePass(state.pass, pass)) leave();
-    if (pass === null) return 'none';
-    state ??= createPassState(pass);
-    state.pass = pass; // another writer may have moved it
-    const result = await runPass(state, lease, context, idle, signal);
-    if (result === 'end') {
-      observer.passFinished(state.pass);
-      leave();
-    }
-    return result;
-  };
-  return { runSlice, leave };
 }
