@@ -1,8 +1,9 @@
 import type { Clock } from '../core/clock.js';
 import type { Outage } from '../observability/log/failure-log.js';
 import type { ErrorRecord } from '../storage/feeds/recent-errors.js';
+import { linkedSignal } from '../sync/waiting/linked-signal.js';
 
-/** Changes within this time are written together, milliseconds. */
+/** Changes within this time are written together, unless an outage ends, milliseconds. */
 const BATCH_MS = 1_000;
 /** Pauses before failed writes are retried, milliseconds, doubling each time: the database itself may be down. */
 const RETRY_MS = { first: 10_000, max: 60_000 };
@@ -24,6 +25,7 @@ export function createErrorRecorder(
   const waiting = new Map<string, Outage>();
   const open = new Map<string, Outage>();
   let writing: Promise<void> | null = null;
+  let pause = linkedSignal(closing.signal);
 
   /** Returns whether the write succeeded. A failure needs no log line: the same database fails the feed. */
   const tryWrite = async (): Promise<boolean> => {
@@ -40,7 +42,9 @@ export function createErrorRecorder(
   const writeAll = async () => {
     let pauseMs = BATCH_MS;
     while (waiting.size > 0) {
-      await clock.sleep(pauseMs, closing.signal);
+      pause = linkedSignal(closing.signal);
+      await clock.sleep(pauseMs, pause.signal);
+      pause.unlink();
       if (closing.signal.aborted) break;
       pauseMs = (await tryWrite()) ? BATCH_MS : Math.min(RETRY_MS.max, Math.max(RETRY_MS.first, 2 * pauseMs));
     }
@@ -57,6 +61,7 @@ export function createErrorRecorder(
       const [oldest] = waiting.keys();
       if (waiting.size > MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
       if (!closing.signal.aborted) writing ??= writeAll();
+      if (outage.endedAt !== null) pause.abort(); // the database may accept writes again
     },
     /** Writes the remaining records and the end of open outages, unless that takes too long. Never rejects. */
     close: async (): Promise<void> => {

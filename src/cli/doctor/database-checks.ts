@@ -244,8 +244,9 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
       `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt --feed ${name}\``,
     );
   }
-  const [error] = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
-  if (error !== undefined) return failing(`${name} fails: ${describeOngoing(error, server.now.getTime())}`);
+  const errors = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
+  const described = errors.map((error) => describeOngoing(error, server.now.getTime()));
+  if (described.length > 0) return failing(`${name} fails: ${described.join('; ')}`);
   if (leader !== null) return ok(`${name} is led by ${leader}`);
   // No process can take the lease there.
   if (whyReadOnly(server) !== null) return skipped('requires a database that accepts writes');

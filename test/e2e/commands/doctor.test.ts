@@ -363,9 +363,17 @@ describe('doctor checks of the database', () => {
     afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
     const held = { stage: 'feed', number: 1, kind: 'mostly_bad', message: 'half of the entries are bad; ask why' };
     const times = { failures: 4, sinceMs: 60_000, lastMs: 1_000, nextTryMs: -29_000, endedMs: null };
-    await createErrorWriter(bench.connection, 'held', 'pod')([{ ...held, ...times }]);
+    const slow = { stage: 'full', number: 2, kind: 'timeout', message: 'no answer; try again' };
+    await createErrorWriter(
+      bench.connection,
+      'held',
+      'pod',
+    )([
+      { ...held, ...times },
+      { ...slow, ...times, sinceMs: 30_000 },
+    ]);
     const message =
-      /^held fails: since \S+Z, for 60\.\d s, 4 failures: feed mostly_bad: half of the entries are bad; ask why$/;
+      /^held fails: since \S+Z, for 30\.\d s, 4 failures: full timeout: no answer; try again; since \S+Z, for 60\.\d s, 4 failures: feed mostly_bad: half of the entries are bad; ask why$/;
     expect(await examine({ SCANFEED_FEED: 'held' })).toMatchObject({
       'stored feed': { outcome: 'failing', message: expect.stringMatching(message) },
     });

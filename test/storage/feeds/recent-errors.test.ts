@@ -168,6 +168,28 @@ describe('the error recorder', () => {
     expect(await recentErrors()).toHaveLength(1);
   });
 
+  it('writes at once when an outage ends, since the database may accept writes again', async () => {
+    let isDown = true;
+    const [retrying, written] = [gate(), gate()];
+    const sleep = async (ms: number, signal: AbortSignal) => {
+      if (ms <= 1_000) return;
+      const woken = new Promise((resolve) => signal.addEventListener('abort', resolve));
+      retrying.open();
+      await woken;
+    };
+    const write = async (records: readonly ErrorRecord[]) => {
+      if (isDown) throw new Error('down');
+      expect(records).toMatchObject([{ failures: 4, endedMs: 0 }]);
+      written.open();
+    };
+    const recorder = createErrorRecorder(write, { monotonic: () => 90_000, sleep });
+    recorder.record(outage());
+    await retrying.opened;
+    isDown = false;
+    recorder.record(outage({ failures: 4, endedAt: 90_000 }));
+    await written.opened;
+  });
+
   it('stops waiting when the database hangs at the end of the process', async () => {
     const { recorder, slept } = recorderAt(90_000, () => new Promise(() => {}), false);
     recorder.record(outage());
