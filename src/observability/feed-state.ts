@@ -32,6 +32,11 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
   const setFreshness = (read: Freshness) => {
     if (freshness === null || read.readAt >= freshness.readAt) freshness = read;
   };
+  /** A later commit reported up to when the data is complete. The last poll and the last commit are not older. */
+  const atLeast = (time: Date | null): Date | null => {
+    const asOf = freshness?.dataCompleteAsOf ?? null;
+    return asOf === null || (time !== null && time > asOf) ? time : asOf;
+  };
 
   return {
     setFreshness,
@@ -58,7 +63,8 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
       return failure !== undefined && monotonic() - failure.retryAt < RETRY_OVERDUE_MS ? failure.kind : null;
     },
     freshness: () => freshness,
-    status: () => status,
+    status: (): FeedStatus | null =>
+      status && { ...status, lastPollAt: atLeast(status.lastPollAt), lastCommitAt: atLeast(status.lastCommitAt) },
     isLeader,
     isCaughtUp: () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs,
     /** Returns the lag at a monotonic time: the lag when it was read plus the time since then. Null while unknown. */

@@ -41,6 +41,17 @@ test('logs a failure as an error when it needs action, and counts a bug as inter
   expect(await sample('scanfeed_errors_total{stage="lease",kind="internal"}')).toBe(1);
 });
 
+test('the last poll and the last commit are not older than the data, which each commit reports', async () => {
+  const { observer, report, sample } = observed();
+  const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+  observer.status(feedStatus({ dataCompleteAsOf: at(1), lastPollAt: at(1), lastCommitAt: at(2) }));
+  expect(report()).toMatchObject({ lastPollAt: at(1).toJSON(), lastCommitAt: at(2).toJSON() });
+  observer.freshness({ readAt: 9_000, lagMs: 0, dataCompleteAsOf: at(10) });
+  const since = at(10).toJSON();
+  expect(report()).toMatchObject({ dataCompleteAsOf: since, lastPollAt: since, lastCommitAt: since });
+  expect(await sample('scanfeed_last_poll_success_timestamp_seconds')).toBe(at(10).getTime() / 1_000);
+});
+
 test('the report follows the role and the freshness', () => {
   const { observer, report, clock } = observed();
   expect(report()).toMatchObject({ role: 'starting', lagSeconds: null, pendingResults: null });

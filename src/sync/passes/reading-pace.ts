@@ -51,6 +51,7 @@ function paceBetween(first: Sample, now: Sample): ReadingPace | null {
   const entriesPerSecond = ((now.entries - first.entries) * 1_000) / ms;
   if (first.remainingMs === null || now.remainingMs === null) return { entriesPerSecond, secondsLeft: null };
   const nearerMs = first.remainingMs - now.remainingMs;
-  const secondsLeft = nearerMs > 0 ? (Math.max(0, now.remainingMs) * ms) / nearerMs / 1_000 : null;
-  return { entriesPerSecond, secondsLeft };
+  const secondsLeft = (now.remainingMs * ms) / nearerMs / 1_000;
+  // Delivery times do not show how much is left in the last second, or after the expected end.
+  return { entriesPerSecond, secondsLeft: nearerMs > 0 && secondsLeft >= 1 ? secondsLeft : null };
 }

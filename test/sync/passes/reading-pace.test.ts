@@ -26,12 +26,20 @@ describe('the pace of a reading', () => {
     expect(falling.measure(2_000, 10, 2 * HOUR)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
   });
 
-  it('keeps the remaining time when a page does not show it, and is never negative', () => {
+  it('keeps the remaining time when a page does not show it, and has none after the expected end', () => {
     const meter = createPaceMeter();
     meter.measure(0, 10, 4 * HOUR);
     meter.measure(2_000, 10, 2 * HOUR);
     expect(meter.measure(4_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: 4 });
-    expect(meter.measure(6_000, 10, -1)).toMatchObject({ secondsLeft: 0 });
+    expect(meter.measure(6_000, 10, -1)).toMatchObject({ secondsLeft: null });
+  });
+
+  it('has no remaining time in the last second, so that no reading has 0 s left while it lasts', () => {
+    const meter = createPaceMeter();
+    meter.measure(0, 10, 10_000);
+    expect(meter.measure(5_000, 10, 1_800)).toMatchObject({ secondsLeft: expect.closeTo(1.098, 3) });
+    expect(meter.measure(9_000, 10, 500)).toMatchObject({ secondsLeft: null });
+    expect(meter.measure(30_000, 10, 0)).toMatchObject({ secondsLeft: null });
   });
 
   it('is measured over the last five minutes', () => {
@@ -47,6 +55,6 @@ describe('the pace of a reading', () => {
     let pace = null;
     for (let page = 0; page <= 10_000; page += 1) pace = meter.measure(page * 10, 1, (10_000 - page) * HOUR);
     expect(pace?.entriesPerSecond).toBeCloseTo(100, 0);
-    expect(pace?.secondsLeft).toBe(0);
+    expect(pace?.secondsLeft).toBeNull();
   });
 });
