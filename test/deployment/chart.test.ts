@@ -178,6 +178,7 @@ describe('the manifests', () => {
           ? 'password'
           : 'postgres://scanfeed:password@db.example/invoices',
         '/etc/scanfeed/migration-database': 'postgresql://owner:password@db.example/invoices',
+        '/etc/scanfeed/ca.crt': testCertificate('proxy.example').cert,
         '/etc/scanfeed/proxy': 'http://user:password@proxy.example:3128',
         '/etc/scanfeed/feeds.yaml': feedsFileIn(manifests, files['/etc/scanfeed/feeds.yaml']),
       };

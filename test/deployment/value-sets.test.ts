@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { packageVersion } from '../../src/core/package.js';
 import { readSettings } from '../../src/settings/settings.js';
+import { testCertificate } from '../support/certificate.js';
 import { REQUIRED, render, requireHelm, runTemplate } from '../support/deployment/chart.js';
 import { environmentOf, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
@@ -719,8 +720,11 @@ describe('the chart', () => {
       else expect(found).toMatchObject([part]);
     }
     const [deployed] = podSpecs(manifests.filter(({ kind }) => kind === 'Deployment'));
-    const readFile = (path: string) =>
-      path.endsWith('/database') ? 'postgres://scanfeed:a@db.example/invoices' : 'key';
+    const contents: Readonly<Record<string, string>> = {
+      '/etc/scanfeed/database': 'postgres://scanfeed:a@db.example/invoices',
+      '/authorities/ca.crt': testCertificate('proxy.example').cert,
+    };
+    const readFile = (path: string) => contents[path] ?? 'key';
     const { warnings } = readSettings(environmentOf(deployed?.containers[0] as never), { readFile });
     expect(warnings).toEqual([]);
   });
