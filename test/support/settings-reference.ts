@@ -96,7 +96,7 @@ refuses after TLS was negotiated is not retried without TLS. Connections through
 \`channel_binding=require\` is treated as \`prefer\`, with a warning. The supported URL parameters are \`host\`, \`port\`, \`user\`,
 \`password\`, \`dbname\`, \`sslmode\`, \`sslrootcert\`, \`sslcert\`, \`sslkey\`, \`sslnegotiation\` and \`channel_binding\`. Parameters
 for time limits, keep-alive, names and encoding have no effect; any other parameter is a mistake. When a file with a URL
-changes, new connections use the new password; a new host, role or database requires a restart.
+changes, new connections use the new role and password; a new host or database requires a restart.
 `;
 
 /** Renders docs/settings.md. */
