@@ -423,7 +423,11 @@ SELECT name AS feed, data_complete_as_of,
     (SELECT count(*) FROM :"schema".runs AS run
         WHERE run.feed = feed.name AND run.status = 'completed' AND run.environment = 'prod'
             AND run.partner_test_mode AND run.test_mode_revision < run.revision)
-        AS runs_with_earlier_test_mode
+        AS runs_with_earlier_test_mode,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM :"schema".report_columns GROUP BY view_id HAVING count(*) >= 500
+        UNION ALL SELECT 1 FROM :"schema".report_views GROUP BY document_type_slug HAVING count(*) >= 50) AS reached)
+        AS full_views
 FROM :"schema".feeds AS feed;
 COMMENT ON VIEW :"reporting".sync_status IS 'One row per feed: how fresh and how complete the data is';
 COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
@@ -438,6 +442,7 @@ COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last succes
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
 COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only because an earlier revision said so: theirs does not say it';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of typed views with 500 fields and of document types with 50 views, of all feeds: their further fields are only in other_fields';
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,

@@ -42,6 +42,16 @@ export async function readAllViews(bench: StoreBench): Promise<void> {
   for (const { name } of views) await bench.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
 }
 
+/** Keys without digits: `feld_b_a`, … */
+export const named = (count: number, prefix = 'feld') =>
+  Array.from({ length: count }, (_, index) =>
+    [prefix, ...index.toString().padStart(3, '0')]
+      .map((part) => part.replace(/\d/, (d) => 'qrstuvwxyz'.charAt(Number(d))))
+      .join('_'),
+  );
+export const fields = (keys: readonly string[], value: unknown = 1) =>
+  Object.fromEntries(keys.map((key) => [key, value]));
+
 /** As if nothing had ever been stored or decided. */
 export async function emptyReports(bench: StoreBench): Promise<void> {
   const views = await bench.rows(sql<{ id: number; name: string }>`SELECT id, name FROM ${tables.reportViews}`);

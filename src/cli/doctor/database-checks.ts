@@ -12,6 +12,7 @@ import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
 import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
+import { findOutdatedPaths } from '../../storage/schema/migrate.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
 import { quoted } from '../../storage/schema/schema.js';
 import { readSurroundings } from '../../storage/schema/surroundings.js';
@@ -30,7 +31,7 @@ import {
   skipped,
   warning,
 } from './finding.js';
-import { checkReaderRole, checkReportIndexes, named } from './report-checks.js';
+import { checkReaderRole, checkReportIndexes, checkTypedViews, named } from './report-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
@@ -64,6 +65,7 @@ const CHECKS: Checks<DatabaseContext> = {
   schema: checkSchema,
   rights: checkRights,
   'reader role': ifSchemaExists(checkReaderRole),
+  'typed views': ifSchemaExists(checkTypedViews),
   'report indexes': ifSchemaExists(checkReportIndexes),
   surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
@@ -178,6 +180,11 @@ async function checkSchema({ settings, connection, server, migrator, schema }: D
   if (schema.status === 'rejected') throw schema.reason;
   const { version, missing } = schema.value;
   if (missing.length === 0) {
+    const paths = await findOutdatedPaths(connection);
+    if (paths.length > 0)
+      return failing(
+        `${settings.schema} was renamed, but its functions search the former name; run \`scanfeed migrate\``,
+      );
     await requireSchema(connection, await readMigrations());
     return ok(`${settings.schema} is at version ${version}, which this release requires`);
   }

@@ -6,7 +6,9 @@ import {
   readerGrantStatements,
   readerRoleStatements,
 } from '../../storage/reporting/reader-role.js';
+import { findFull } from '../../storage/reporting/report-view.js';
 import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
+import { findForeignViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { quoted } from '../../storage/schema/schema.js';
 import { counted } from '../terminal/format.js';
 import { ok, type Result, warning } from './finding.js';
@@ -47,6 +49,20 @@ export async function checkReaderRole({ connection, server, settings }: ReportsC
     `${readerRole} ${problem}; scanfeed works without it. Run this as a database administrator`,
     statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
   );
+}
+
+export async function checkTypedViews({ connection }: ReportsContext): Promise<Result> {
+  const foreign = await findForeignViews(connection);
+  if (foreign.length > 0) {
+    const views = named(foreign.map(({ name, owner }) => `${name} (owner ${owner})`));
+    return warning(
+      `belong to other roles, so they get no columns: ${views}; run this as a database administrator`,
+      foreign.map(({ remedy }) => remedy),
+    );
+  }
+  const full = findFull(await readReportViews(connection));
+  if (full.length === 0) return ok('all can get further columns');
+  return warning(`${named(full)} reached the limit of columns or views, so further fields are only in other_fields`);
 }
 
 export async function checkReportIndexes({ connection }: ReportsContext): Promise<Result> {

@@ -2,6 +2,8 @@ import { classifyError } from '../../core/errors.js';
 import type { ViewFailure } from '../../storage/reporting/build-views.js';
 import { hasNewChanges, type SkippedDocument } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
+import { findFull } from '../../storage/reporting/report-view.js';
+import { readReportViews } from '../../storage/reporting/stored-views.js';
 import { pauseAfter } from '../../sync/retry/backoff.js';
 import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { createBatchRest } from './pacing.js';
@@ -13,6 +15,7 @@ const TURN_MS = 2_000;
 
 /** Pauses of a view that cannot be built or stored. */
 const VIEW_BACKOFF = { firstMs: 5_000, maxMs: 600_000 };
+const FULL = 'their further fields are in other_fields; ask for documents with fewer different keys';
 const SKIPPED =
   'its fields get no columns in typed views, but its run is stored; if PostgreSQL cannot read it, restore it from a backup';
 
@@ -63,6 +66,8 @@ export function refreshViews(
     if (built.length > 0) {
       logger.info('built typed views', { built: built.length, newViews: views, newColumns: columns });
     }
+    const full = views + columns === 0 ? [] : findFull(await readReportViews(connection));
+    if (full.length > 0) logger.warn('typed views are full', { full, remedy: FULL });
     note(failed, since);
     const [first] = failing.values();
     if (first !== undefined) throw first.error;

@@ -47,7 +47,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   authentication: 'check the role and its password',
   database_missing: 'create the database, or correct DATABASE_URL or PGDATABASE',
   permission: 'a right is missing; `scanfeed doctor` names it',
-  schema: 'a table or column is missing or changed; see `scanfeed doctor`',
+  schema:
+    'a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup',
 };
 
 /**

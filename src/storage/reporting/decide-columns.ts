@@ -1,6 +1,14 @@
 import type { SeenField, SeenKind } from './find-fields.js';
 import { columnName, type NameRules, viewName } from './names.js';
-import { type ColumnType, pathKey, REPORT_LIMITS, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+import {
+  type ColumnType,
+  pathKey,
+  REPORT_LIMITS,
+  type ReportColumn,
+  type ReportView,
+  shareOf,
+  viewKey,
+} from './report-view.js';
 
 /** Names that must not be used. */
 export interface NamingContext {
@@ -15,21 +23,51 @@ const isScalar = (kind: SeenKind): kind is ColumnType => SCALARS.includes(kind a
 /**
  * Returns the views extended by new fields. Only appends: views after the views, columns after the columns. The type of a column is
  * the one that most values of the field had when it was first seen. If values of other types follow, a second column, `…__text`,
- * has all of them as text, and `…__number` those that are numbers. Arrays that are not tables become a JSON column. Pure.
+ * has all of them as text, and `…__number` those that are numbers. Arrays that are not tables become a JSON column. Keys of a
+ * map get none. Pure.
  */
 export function decideColumns(
   known: readonly ReportView[],
-  seen: readonly SeenField[],
+  found: readonly SeenField[],
   naming: NamingContext,
 ): readonly ReportView[] {
+  const seen = withoutMaps(known, found);
   const views = addViews(known, seen, naming);
   const fields = groupBy(
     seen.map((field) => ofElement(field, views)),
     viewKey,
   );
   return [...views.values()].map((view) => {
-    const found = fields.get(viewKey(view));
-    return found === undefined ? view : addColumns(view, found, views, naming.rulesOf(view));
+    const own = fields.get(viewKey(view));
+    return own === undefined ? view : addColumns(view, own, views, naming.rulesOf(view));
+  });
+}
+
+type Place = Pick<SeenField, 'slug' | 'arrays' | 'path'>;
+
+/** Leaves out fields under keys of which an object has too many that differ only in their digits, such as days. */
+function withoutMaps(known: readonly ReportView[], seen: readonly SeenField[]): readonly SeenField[] {
+  const slugs = new Set(seen.map(({ slug }) => slug));
+  const views = known.filter(({ slug }) => slugs.has(slug));
+  const places: Place[] = views.flatMap((view) => [
+    { ...view, path: [] },
+    ...view.columns.map((c) => ({ ...view, ...c })),
+  ]);
+  const keysOf = new Map<string, Set<string>>();
+  for (const [place, key] of [...places, ...seen].flatMap(keysWithDigits)) {
+    keysOf.set(place, (keysOf.get(place) ?? new Set()).add(key));
+  }
+  const isMap = (place: string) => (keysOf.get(place)?.size ?? 0) > REPORT_LIMITS.keysWithDigits;
+  return seen.filter((field) => !keysWithDigits(field).some(([place]) => isMap(place)));
+}
+
+/** Returns the keys with digits that lead to a field, with their place, which is the same for keys that differ only in digits. */
+function keysWithDigits({ slug, arrays, path }: Place): readonly (readonly [place: string, key: string])[] {
+  const keys = [...arrays, path].flatMap((each) => [...each, '[]']);
+  return keys.flatMap((key, index) => {
+    // Hexadecimal digits too, for identifiers.
+    const shape = key.replace(/[\da-f]*\d[\da-f]*/gi, '#');
+    return shape === key ? [] : [[JSON.stringify([slug, ...keys.slice(0, index), shape]), key] as const];
   });
 }
 
@@ -47,16 +85,18 @@ function addViews(
   const ofType = new Map<string, number>();
   for (const { slug } of known) ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
   const add = (slug: string, arrays: ReportView['arrays'], history: boolean) => {
-    const name = viewName(slug, history ? [['history']] : arrays, taken);
+    const name = viewName(slug, arrays, taken, history ? '_history' : '');
     const view = { id: null, name, slug, arrays, history, storesRows: false, columns: [] };
     taken.add(name);
     ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
     views.set(viewKey(view), view);
   };
   const rows = seen.filter(({ kind }) => kind === 'row').sort((a, b) => a.arrays.length - b.arrays.length);
-  for (const { slug, arrays } of rows) {
+  for (const { slug, arrays, count } of rows) {
     const outer = viewKey({ slug, arrays: arrays.slice(0, -1) });
-    const full = views.size >= REPORT_LIMITS.views || (ofType.get(slug) ?? 0) >= REPORT_LIMITS.viewsOfType;
+    const full =
+      views.size >= REPORT_LIMITS.views ||
+      (ofType.get(slug) ?? 0) >= shareOf(REPORT_LIMITS.viewsOfType, arrays.at(-1) ?? [], count);
     if (full || views.has(viewKey({ slug, arrays })) || (arrays.length > 0 && !views.has(outer))) continue;
     add(slug, arrays, false);
     if (arrays.length === 0) add(slug, arrays, true);
@@ -96,9 +136,10 @@ function addColumns(
   for (const [key, found] of groupBy(seen, ({ path }) => pathKey(path))) {
     const path = found[0]?.path ?? [];
     if (path.length === 0) continue;
+    const limit = shareOf(REPORT_LIMITS.columns, path, Math.max(...found.map(({ count }) => count)));
     const isTable = views.has(viewKey({ slug: view.slug, arrays: [...view.arrays, path] }));
     for (const type of missingTypes(types.get(key) ?? [], found, isTable)) {
-      if (columns.length >= REPORT_LIMITS.columns) return { ...view, columns };
+      if (columns.length >= limit) break;
       const before = types.get(key) ?? [];
       const name = columnName(path, before.length === 0 ? '' : `__${type}`, taken, rules);
       columns.push({ name, path, type });

@@ -25,10 +25,18 @@ export function namePart(text: string): string {
     .replace(/^_+|_+$/g, '');
 }
 
-/** Returns the name of the view of a document type, or of nested arrays in its documents. */
-export function viewName(slug: string, arrays: readonly (readonly string[])[], taken: ReadonlySet<string>): string {
+/**
+ * Returns the name of the view of a document type, or of nested arrays in its documents.
+ * @param suffix `_history` for superseded revisions
+ */
+export function viewName(
+  slug: string,
+  arrays: readonly (readonly string[])[],
+  taken: ReadonlySet<string>,
+  suffix = '',
+): string {
   const parts = ['document', namePart(slug), ...arrays.flat().map(namePart)];
-  return freeName(parts.filter(Boolean).join('_'), '', taken);
+  return freeName(parts.filter(Boolean).join('_'), suffix, taken);
 }
 
 /** Names that a column must not have. */

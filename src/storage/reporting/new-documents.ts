@@ -2,8 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext } from './decide-columns.js';
-import { BATCH, endOfBatch, findFields } from './find-fields.js';
+import { BATCH, endOfBatch, findFields, type SeenField } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
+import { findFull, RARE, type ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
@@ -70,13 +71,33 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     const last = await endOfBatch(connection, at, runs);
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     Object.assign(range, { after: at, last });
-    const seen = await findFields(connection, at, last);
     const known = await readReportViews(connection);
+    const seen = await findFieldsOfBatch(connection, range, runs, known);
     const views = seen.length === 0 ? known : decideColumns(known, seen, await readNamingContext(connection));
     const added = await storeDecisions(connection, known, views);
     await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
+}
+
+/** For types with many columns, counts the fields of earlier documents too: the batch may be a single document. */
+async function findFieldsOfBatch(
+  connection: StoreConnection,
+  { after, last }: Range,
+  runs: number,
+  known: readonly ReportView[],
+): Promise<readonly SeenField[]> {
+  const seen = await findFields(connection, after, last);
+  const slugs = new Set(seen.map(({ slug }) => slug));
+  if (
+    findFull(
+      known.filter(({ slug }) => slugs.has(slug)),
+      RARE.nested,
+    ).length === 0
+  )
+    return seen;
+  const start = String(BigInt(last) - BigInt(runs));
+  return [...seen, ...(await findFields(connection, start, (await endOfBatch(connection, start, runs)) ?? last))];
 }
 
 /** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */

@@ -49,6 +49,8 @@ export const REPORT_LIMITS = {
   /** Maximum number of views per document type, and in total. */
   viewsOfType: 50,
   views: 2_000,
+  /** Maximum number of keys of one object that differ only in digits. More are values, such as days, and get no columns. */
+  keysWithDigits: 30,
   /** Maximum depth of nested objects that become columns; deeper ones are a JSON column. */
   depth: 8,
   /** Maximum depth of nested arrays whose elements become rows. */
@@ -56,3 +58,25 @@ export const REPORT_LIMITS = {
   /** Maximum length of a key, bytes. A longer one is a value by mistake. */
   keyBytes: 200,
 } as const;
+
+/** Number of documents, or elements, in a search that make a field or array common. */
+const COMMON = 5;
+/** Shares of the limits that rare fields and arrays can fill, so that they leave room for common ones, and nested ones for others. */
+export const RARE = { topLevel: 0.8, nested: 0.6 } as const;
+
+/** Returns how much of a limit a field or array can fill. */
+export function shareOf(limit: number, path: readonly string[], count: number): number {
+  if (count >= COMMON) return limit;
+  return limit * (path.length === 1 ? RARE.topLevel : RARE.nested);
+}
+
+/** Returns the views, and the document types in quotes, that have filled a share of a limit, by default all of it. */
+export function findFull(views: readonly ReportView[], share = 1): readonly string[] {
+  const { columns, viewsOfType } = REPORT_LIMITS;
+  const slugs = views.map(({ slug }) => JSON.stringify(slug));
+  const types = [...new Set(slugs)].filter(
+    (type) => slugs.filter((slug) => slug === type).length >= viewsOfType * share,
+  );
+  const full = views.filter((view) => !view.history && view.columns.length >= columns * share);
+  return [...full.map(({ name }) => name), ...types];
+}

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import pg from 'pg';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
@@ -132,19 +132,20 @@ export function storeNextRows(
   });
 }
 
+const selectStored = ({ db, tables }: StoreConnection) =>
+  db.selectFrom('report_views').select('id').where(hasTable(tables)).orderBy('id');
+
+/** Returns the tables of views. */
+export async function findStoredTables(connection: StoreConnection): Promise<readonly RawBuilder<unknown>[]> {
+  return (await selectStored(connection).execute()).map(({ id }) => sql.raw(storedTable(connection.tables, id)));
+}
+
 /**
  * Deletes the stored rows of these runs, or all of them, in which case they are stored again. Waits for a process that is storing
  * rows, and has to run in a transaction.
  */
 export async function deleteStoredRows({ db, tables }: StoreConnection, scanIds?: readonly string[]): Promise<void> {
-  const stored = await db
-    .selectFrom('report_views')
-    .select('id')
-    .where(hasTable(tables))
-    .orderBy('id')
-    .forUpdate()
-    .execute();
-  for (const { id } of stored) {
+  for (const { id } of await selectStored({ db, tables }).forUpdate().execute()) {
     const ofRuns = scanIds === undefined ? sql`` : sql`WHERE scan_id = ANY (${scanIds}::text[])`;
     await sql`DELETE FROM ${sql.raw(storedTable(tables, id))} ${ofRuns}`.execute(db);
     if (scanIds === undefined)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { relationsIn } from '../schema/relations-in.js';
 import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
 /** Returns all typed views, outer ones first. */
@@ -12,6 +13,24 @@ export async function readReportViews({ db, tables }: StoreConnection): Promise<
     FROM ${tables.reportViews} AS view
     LEFT JOIN ${tables.reportColumns} AS field ON field.view_id = COALESCE(view.history_of, view.id)
     GROUP BY view.id ORDER BY view.id`.execute(db);
+  return rows;
+}
+
+/** A typed view, or its table, that the connected role cannot change, and the statement that gives it to this role. */
+export interface ForeignView {
+  readonly name: string;
+  readonly owner: string;
+  readonly remedy: string;
+}
+
+export async function findForeignViews({ db, tables }: StoreConnection): Promise<readonly ForeignView[]> {
+  const { rows } = await sql<ForeignView>`
+    SELECT relname::text AS name, pg_get_userbyid(relowner)::text AS owner,
+      format('ALTER %s %I.%I OWNER TO %I', CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END,
+        ${tables.reportingSchema}::text, relname, current_user) AS remedy
+    FROM pg_class WHERE oid IN ${relationsIn(tables.reportingSchema)} AND NOT pg_has_role(relowner, 'USAGE')
+      AND EXISTS (SELECT FROM ${tables.reportViews} AS view WHERE relname IN (view.name, 'stored_' || view.id))
+    ORDER BY relname`.execute(db);
   return rows;
 }
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
-import { deleteStoredRows } from '../reporting/stored-rows.js';
+import { deleteStoredRows, findStoredTables } from '../reporting/stored-rows.js';
 import type { QuarantineState } from '../schema/schema.js';
 
 /**
@@ -35,6 +35,11 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
   const lockFeeds = async (tx: typeof db) => {
     await tx.selectFrom('feeds').select('name').orderBy('name').forNoKeyUpdate().execute();
   };
+  /** PostgreSQL keeps frequent values of columns in its statistics, which pg_stats shows, until the table is analyzed. */
+  const renewStatistics = async () => {
+    const stored = await findStoredTables({ db, tables });
+    await sql`ANALYZE ${sql.join([tables.runs, tables.runHistory, tables.quarantine, ...stored])}`.execute(db);
+  };
   /** Locks the clock: deletions draw their numbers in the order of commits, like changes of runs. */
   const lockClock = (tx: typeof db) => sql`SELECT ${tables.lockChangeClock}`.execute(tx);
   return {
@@ -42,8 +47,8 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
      * Deletes runs from all tables and prevents any revision of them from being stored again. Raises the epochs of all feeds, so
      * that no page judged before can be committed. May be repeated.
      */
-    erase: (scanIds: readonly string[]): Promise<readonly ErasedRun[]> =>
-      db.transaction().execute(async (tx) => {
+    async erase(scanIds: readonly string[]): Promise<readonly ErasedRun[]> {
+      const erased = await db.transaction().execute(async (tx) => {
         // Before the clock, like every commit.
         await lockFeeds(tx);
         await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1` }).execute();
@@ -75,7 +80,10 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
               WHERE gone.scan_id = erased.scan_id) AS quarantined
           FROM erased ORDER BY array_position(${ids}, erased.scan_id)`.execute(tx);
         return rows;
-      }),
+      });
+      await renewStatistics();
+      return erased;
+    },
 
     /**
      * Deletes up to `limit` runs that were delivered too long ago, with their superseded revisions. Returns the number of runs it

@@ -27,12 +27,13 @@ const LEDGER = `
 
 /**
  * Applies missing migrations in one transaction, under a lock of the transaction, so that several processes can start at once,
- * even through PgBouncer. Returns the applied migrations.
+ * even through PgBouncer. Returns the applied migrations. Also repairs the functions of a renamed schema.
  */
 export async function migrate(
   connection: StoreConnection,
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
+  for (const statement of await findOutdatedPaths(connection)) await sql.raw(statement).execute(connection.db);
   // Usually there is nothing to do; then no right to create anything is needed.
   if ((await inspectSchema(connection, migrations)).missing.length === 0) return [];
   const { db, tables } = connection;
@@ -48,6 +49,18 @@ export async function migrate(
     }
     return missing;
   });
+}
+
+/** Returns the statements that repair the functions after ALTER SCHEMA … RENAME: they search the schemas by their names. */
+export async function findOutdatedPaths({ db, tables }: StoreConnection): Promise<readonly string[]> {
+  const { schema, reportingSchema } = tables;
+  const { rows } = await sql<{ statement: string }>`
+    SELECT format('ALTER FUNCTION %s SET search_path = %I,%s pg_temp', pg_proc.oid::regprocedure, ${schema}::text,
+      CASE WHEN path LIKE '%,%,%' THEN format(' %I,', ${reportingSchema}::text) END) AS statement
+    FROM pg_proc, unnest(proconfig) AS path
+    WHERE pronamespace = to_regnamespace(${quoted(schema)}) AND starts_with(path, 'search_path=')
+      AND NOT starts_with(path, format('search_path=%I,', ${schema}::text))`.execute(db);
+  return rows.map(({ statement }) => statement);
 }
 
 /**

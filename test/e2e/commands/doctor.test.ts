@@ -390,6 +390,18 @@ describe('doctor checks of the database', () => {
     expect(await examine()).toMatchObject({ 'reader role': { outcome: 'ok' } });
   });
 
+  it('names the view when its columns have reached the limit', async () => {
+    await withReader();
+    await bench.rows(sql`
+      WITH wide AS (INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays) VALUES ('document_wide', 'wide', '[]') RETURNING id)
+      INSERT INTO ${tables.reportColumns} (view_id, position, name, path, type)
+      SELECT id, at, 'c' || at, ARRAY['c' || at], 'text' FROM wide, generate_series(1, 500) AS at`);
+    afterwards(() => bench.rows(sql`TRUNCATE ${tables.reportViews} CASCADE`));
+    expect(await examine()).toMatchObject({
+      'typed views': { outcome: 'warning', message: expect.stringMatching(/^document_wide reached the limit/) },
+    });
+  });
+
   it('names who else may read, and the other places of the reader role, when there are any', async () => {
     await withReader();
     const db = bench.database.sql;

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as doctor from '../../../src/cli/commands/doctor.js';
 import * as migrateCommand from '../../../src/cli/commands/migrate.js';
+import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { type Database, openDatabase } from '../../../src/storage/connection/pool.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
@@ -127,6 +129,42 @@ describe("the daemon's role on tables of another role", () => {
     await createDeletedRuns(connectStore(owner, TEST_SCHEMA)).erase(['stored']);
     await owner.close();
     expect((await sql`SELECT FROM ${table}`.execute(admin.sql)).rows).toEqual([]);
+  });
+
+  it('is told the statement, in the message and by doctor, when a view belongs to another role', async () => {
+    const rotated = `scanfeed_rotated_${process.pid}`;
+    await sql
+      .raw(`CREATE ROLE ${rotated} LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA scanfeed TO ${rotated};
+      GRANT ALL ON ALL TABLES IN SCHEMA scanfeed TO ${rotated}; GRANT ALL ON SCHEMA scanfeed_reporting TO ${rotated}`)
+      .execute(admin.sql);
+    const login = openAs(rotated);
+    await sql`UPDATE ${tables.reportViews} SET built_as = 'older' WHERE name = 'document_rechnung'`.execute(admin.sql);
+    const connection = connectStore(login, TEST_SCHEMA);
+    const { failed } = await refreshReports(connection, READER);
+    const statement = `ALTER VIEW scanfeed_reporting.document_rechnung OWNER TO ${rotated}`;
+    expect(failed[0]).toMatchObject({
+      view: 'document_rechnung',
+      error: { message: `document_rechnung belongs to the role ${DAEMON}, so it cannot be changed: run ${statement}` },
+    });
+    const examine = async () => {
+      const { out } = await runCommand(doctor, ['doctor', '--json'], { env: { DATABASE_URL: urlOf(rotated) } });
+      const { findings } = JSON.parse(out) as { findings: Finding[] };
+      return findings.find(({ check }) => check === 'typed views');
+    };
+    const found = await examine();
+    expect(found).toMatchObject({
+      outcome: 'warning',
+      message: expect.stringContaining(`document_rechnung (owner ${DAEMON})`),
+      statements: expect.arrayContaining([statement]),
+    });
+    expect(found?.statements).toHaveLength(3);
+    for (const each of found?.statements ?? []) await sql.raw(each).execute(admin.sql);
+    expect((await refreshReports(connection, READER)).failed).toEqual([]);
+    expect(await examine()).toMatchObject({ outcome: 'ok' });
+    await login.close();
+    await sql
+      .raw(`REASSIGN OWNED BY ${rotated} TO ${DAEMON}; DROP OWNED BY ${rotated}; DROP ROLE ${rotated}`)
+      .execute(admin.sql);
   });
 
   it('gets its rights when several processes start at once', async () => {

@@ -71,6 +71,19 @@ describe('erase', () => {
     ]);
   });
 
+  it('leaves no value in the statistics when it deletes a run', async () => {
+    await feed.commit([1, 2, 3].flatMap((n) => [entry(`a${n}`, { partnerName: 'canary' }), entry(`b${n}`)]));
+    await bench.rows(sql`ANALYZE ${tables.runs}`);
+    const statistics = async () =>
+      JSON.stringify(
+        await bench.rows(sql`SELECT most_common_vals::text, histogram_bounds::text FROM pg_stats
+        WHERE schemaname = ${TEST_SCHEMA}`),
+      );
+    expect(await statistics()).toContain('canary');
+    await bench.operatorStore.deletedRuns.erase(['a1', 'a2', 'a3']);
+    expect(await statistics()).not.toContain('canary');
+  });
+
   it('prevents later revisions from being stored when a run was erased', async () => {
     await feed.commit([entry('a')]);
     await bench.operatorStore.deletedRuns.erase(['a']);

@@ -70,8 +70,8 @@ describe('a typed view of history', () => {
       'document_lieferschein_history',
       'document_lieferschein_history_history',
       'document_lieferschein',
+      'document_lieferschein_2_history',
       'document_lieferschein_history_2',
-      'document_lieferschein_history_3',
     ]);
   });
 

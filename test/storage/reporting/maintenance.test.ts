@@ -9,7 +9,7 @@ import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { emptyReports, fieldColumns, NO_READER, refresh } from '../../support/reports.js';
+import { emptyReports, fieldColumns, fields, NO_READER, named, refresh } from '../../support/reports.js';
 import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
@@ -98,6 +98,22 @@ describe('the maintenance of the daemon', () => {
     await maintenance.done;
     expect(lines).toEqual(Array(2).fill('info built typed views'));
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
+  });
+
+  it('warns when the columns of a view have reached their limit', async () => {
+    await feed.commit([1, 2, 3, 4, 5].map((n) => entryJson({ scanId: `wide-${n}`, data: fields(named(501)) })));
+    const warned = await new Promise((resolve) => {
+      const maintenance = maintain(
+        {},
+        {
+          line: (level, message, more) => {
+            if (level === 'warn') maintenance.stop();
+            if (level === 'warn') resolve([message, (more as { full?: unknown }).full]);
+          },
+        },
+      );
+    });
+    expect(warned).toEqual(['typed views are full', ['document_rechnung']]);
   });
 
   it.each([

@@ -55,6 +55,11 @@ describe('columnName', () => {
 });
 
 describe('viewName', () => {
+  it('ends in _history when the name has to be truncated', () => {
+    const taken = new Set([viewName('x'.repeat(60), [], new Set())]);
+    expect(viewName('x'.repeat(60), [], taken, '_history')).toBe(`document_${'x'.repeat(46)}_history`);
+  });
+
   it('separates the words of slugs and arrays when it is made', () => {
     expect(viewName('EingangsRechnung', [['skontoStaffel']], new Set())).toBe(
       'document_eingangs_rechnung_skonto_staffel',

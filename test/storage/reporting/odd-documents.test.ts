@@ -96,7 +96,12 @@ describe('odd documents', () => {
   const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`);
 
   it.runIf(IS_THOROUGH)('break neither the refresh nor a query when they have any keys', async () => {
-    const wide = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`schluessel ${index}`, index]));
+    const wide = Object.fromEntries(
+      Array.from({ length: 1_500 }, (_, index) => [
+        `schluessel ${index.toString().replace(/\d/g, (digit) => 'qrstuvwxyz'.charAt(Number(digit)))}`,
+        index,
+      ]),
+    );
     const tables10 = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`t${index}`, [{ a: index }]]));
     await store({ ordentlich: 1 });
     await store(wide);
@@ -124,7 +129,7 @@ describe('odd documents', () => {
     expect(built).toContain('document_rechnung');
     await readAllViews(bench);
     const columns = await fieldColumns(bench, 'document_rechnung');
-    expect(columns).toHaveLength(500);
+    expect(columns).toHaveLength(400); // all rare: room is left for common fields
     expect(await build()).toMatchObject({ built: [], columns: 0 });
     const [row] = await bench.rows(sql<{ keys: number }>`
       SELECT (SELECT count(*)::int FROM jsonb_object_keys(other_fields)) AS keys

@@ -265,7 +265,7 @@ describe('views', () => {
     await bench.rows(sql`DROP TABLE scanfeed_reporting.document_rechnung`);
     expect({ exitCode, err }).toEqual({
       exitCode: 1,
-      err: 'scanfeed: not built: document_rechnung; PostgreSQL refused the statement: schema (SQLSTATE 42809); a table or column is missing or changed; see `scanfeed doctor`\n',
+      err: 'scanfeed: not built: document_rechnung; PostgreSQL refused the statement: schema (SQLSTATE 42809); a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup\n',
     });
   });
 

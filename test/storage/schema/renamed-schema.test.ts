@@ -1,15 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
+import * as doctor from '../../../src/cli/commands/doctor.js';
+import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
 import { setReportingTimeZone } from '../../../src/storage/reporting/time-zone.js';
+import { migrate } from '../../../src/storage/schema/migrate.js';
+import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { createStore } from '../../../src/storage/store.js';
+import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
 import { NO_READER, refresh } from '../../support/reports.js';
-import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+import { MIGRATED, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
 const page = new URL('../../../docs/restoring.md', import.meta.url);
 
 /** The statements in docs/restoring.md that rename the schemas. */
@@ -28,6 +35,15 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
   await bench.rows(sql.raw(await documentedRenaming()));
 
   const connection = connectStore(bench.database, 'invoices');
+  const examine = async () => {
+    const env = { DATABASE_URL: given.url, SCANFEED_DATABASE_SCHEMA: 'invoices' };
+    const { out } = await runCommand(doctor, ['doctor', '--json'], { env });
+    return (JSON.parse(out) as { findings: Finding[] }).findings.find(({ check }) => check === 'schema');
+  };
+  const message = expect.stringContaining('its functions search the former name; run `scanfeed migrate`');
+  expect(await examine()).toMatchObject({ outcome: 'failing', message });
+  expect(await migrate(connection, await readMigrations())).toEqual([]);
+  expect(await examine()).toMatchObject({ outcome: 'ok' });
   const settings = { schema: 'invoices', leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
   const feed = await takeFeed(
     createStore(bench.database, { ...settings, monotonic: () => performance.now() }),

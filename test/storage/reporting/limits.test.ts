@@ -1,0 +1,86 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { fieldColumns, fields, named, readView, useDocuments } from '../../support/reports.js';
+import { useStore } from '../../support/store.js';
+
+const bench = useStore();
+const { store, build, viewNames } = useDocuments(bench);
+
+const fullViews = async () =>
+  (await bench.rows(sql`SELECT DISTINCT full_views FROM scanfeed_reporting.sync_status`))[0];
+
+describe('the columns of a view', () => {
+  it('leave room for common fields when the first document is wide', async () => {
+    await store({ ...fields(named(400)), kopf: fields(named(400)) });
+    await build();
+    expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(400);
+    for (let number = 1; number <= 5; number += 1) {
+      await store({ nr: `R${number}`, betrag: number, adresse: { ort: 'Ulm' } });
+      await build(); // like a daemon, which finds each document alone
+    }
+    const columns = ['nr', 'betrag', 'adresse_ort', 'other_fields'];
+    expect((await readView(bench, 'document_rechnung', columns)).at(-1)).toEqual({
+      ...{ nr: 'R5', betrag: '5', adresse_ort: 'Ulm', other_fields: null },
+    });
+    expect(await fullViews()).toEqual({ full_views: '0' });
+  });
+
+  it('leave room for fields of the document when a nested object is wide', async () => {
+    await store({ kopf: fields(named(600)) });
+    await build();
+    await store({ ...fields(named(600)), nr: 1 });
+    await build();
+    const columns = await fieldColumns(bench, 'document_rechnung');
+    expect(columns.filter((name) => name.startsWith('kopf')).length).toBe(300);
+    expect(columns.length).toBe(400);
+  });
+
+  it('do not have the keys of a map when there are hundreds of days', async () => {
+    const days = Array.from({ length: 300 }, (_, day) =>
+      new Date(Date.UTC(2026, 0, day + 1)).toISOString().slice(0, 10),
+    );
+    await store({ nr: 1, ...fields(days, { menge: 1 }), tage: fields(days), konto_1: 1, konto_2: 2 });
+    await build();
+    for (const day of days.slice(0, 60)) await store({ nr: 2, tage: fields([day]) });
+    await build();
+    expect(await fieldColumns(bench, 'document_rechnung')).toEqual([
+      'konto_1 numeric',
+      'konto_2 numeric',
+      'nr numeric',
+    ]);
+    const [first] = await readView(bench, 'document_rechnung', ['other_fields']);
+    expect(Object.keys(JSON.parse(first?.other_fields ?? '')).length).toBe(301);
+  });
+
+  it('are kept when their keys turn out to be those of a map', async () => {
+    for (let day = 1; day <= 40; day += 1) {
+      await store({ [`tag ${day}`]: day });
+      if (day % 10 === 0) await build();
+    }
+    expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(30);
+    expect(await readView(bench, 'document_rechnung', ['tag_7'])).toContainEqual({ tag_7: '7' });
+  });
+});
+
+describe('the views of a document type', () => {
+  it('leave room for other arrays when there are many under the keys of a map', async () => {
+    const numbers = Array.from({ length: 60 }, (_, index) => `${4711 + index}`);
+    await store({ konten: fields(numbers, { zeilen: [{ a: 1 }] }) });
+    await build();
+    await store({ ...fields(named(60, 'liste'), [{ a: 1 }]) });
+    await build();
+    for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
+    await build();
+    const names = await viewNames();
+    expect(names.length).toBe(41);
+    expect(names.at(-1)).toBe('document_rechnung_positionen');
+  });
+});
+
+it('counts views and types at a limit when common fields fill it', async () => {
+  for (let number = 1; number <= 5; number += 1) await store(fields(named(520)));
+  for (let number = 1; number <= 5; number += 1) await store(fields(named(60, 'liste'), [{ a: 1 }]), 'lieferschein');
+  await build();
+  expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(500);
+  expect(await fullViews()).toEqual({ full_views: '2' });
+});
