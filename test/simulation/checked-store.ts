@@ -17,6 +17,7 @@ import { type Delivery, isListed, isTestMode, POISON, resultOf } from './deliver
 import { ModelFailure } from './model-failure.js';
 import { type ModelPass, unfinishedPass } from './model-passes.js';
 import { type ModelRow, ModelStore } from './model-store.js';
+import { isTestModeAssumed } from './model-union.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Traits } from './traits.js';
 
@@ -220,7 +221,8 @@ export class CheckedStore extends ModelStore {
     }
     if (row.revision < (old.revision ?? 0)) this.#fail(`the revision of ${scanId} decreased`);
     if (row.revision === old.revision) {
-      if (old.pending === null && row.pending !== null) this.#fail(`${scanId} was complete and became pending`);
+      if (old.pending === null && row.pending !== null && row.pending !== 'test_mode_unknown')
+        this.#fail(`${scanId} was complete and became pending`);
       if (old.data != null && row.data !== old.data) this.#fail(`the data of ${scanId} changed within a revision`);
       if (old.markdown != null && row.markdown !== old.markdown) this.#fail(`the markdown of ${scanId} was lost`);
     }
@@ -228,13 +230,28 @@ export class CheckedStore extends ModelStore {
     if (row.data !== null && !row.data.startsWith(expected)) this.#fail(`${scanId} holds the data of another revision`);
     // A row with a delivery time includes its feed entry.
     if (row.deliveredAt !== null && row.partnerName === null) this.#fail(`${scanId} lost the partner of its entry`);
-    if (row.deliveredAt !== null && row.testMode !== isTestMode(row)) this.#fail(`${scanId} lost its test mode`);
+    this.#checkTestMode(feed, row, old);
     if (row.pending !== null) return;
     if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is marked complete but has no data`);
     if (!this.traits.markdown || row.markdown !== null) return;
     if (!this.#serviceOf(feed).runs.hasNoMarkdown(scanId, row.revision))
       this.#fail(`${scanId} is marked complete but lacks its markdown`);
     else if (!row.markdownAbsent) this.#fail(`${scanId} has no markdown but is not marked as having none`);
+  }
+
+  /** Checks that the test mode is that of the highest revision that has stated it, and that the single run was asked if in doubt. */
+  #checkTestMode(feed: string, row: ModelRow, old: Partial<ModelRow>): void {
+    const { scanId, revision, testModeRevision: stated, deliveredAt, pending } = row;
+    const { runs, downloads } = this.#serviceOf(feed);
+    if (row.testMode !== (stated !== null && isTestMode({ revision: stated })))
+      this.#fail(`${scanId} has another test mode than its revision ${stated} states`);
+    if ((stated ?? 0) < (old.testModeRevision ?? 0)) this.#fail(`${scanId} lost the test mode of a later revision`);
+    if (deliveredAt !== null && stated !== revision && !runs.omitsTestMode(scanId, revision))
+      this.#fail(`${scanId} lost its test mode`);
+    if (!isTestModeAssumed(row)) return;
+    this.coverage['assumed test modes'] += 1;
+    if (pending === null && !downloads.includes(scanId))
+      this.#fail(`the test mode of ${scanId} was assumed, and not asked for`);
   }
 
   #checkServed(feed: string, from: string | null, to: string | null): void {

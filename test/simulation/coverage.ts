@@ -7,6 +7,7 @@ const EVENTS = [
   'corrections',
   'truncated deliveries',
   'unusable deliveries',
+  'assumed test modes',
   'rows',
   'page commits',
   'result commits',

@@ -19,6 +19,8 @@ export interface Version {
   readonly poisonous: boolean;
   /** Whether recognition found no text, so that it has no markdown. */
   readonly bare: boolean;
+  /** Whether its feed entries leave out the test mode. */
+  readonly omitsTestMode: boolean;
 }
 
 /** A delivery in the sequence of the feed. */
@@ -70,6 +72,7 @@ export function deliver(
   const { scanId, revision, status } = version;
   const withoutData = shape === 'truncated' || shape === 'truncated_data';
   const fields: Record<string, unknown> = { ...fieldsOf(version, markdown), deliveredAt: deliveredAt.toISOString() };
+  if (version.omitsTestMode) fields.partnerTestMode = undefined;
   if (TRUNCATED.includes(shape)) fields.resultTruncated = true;
   if (withoutData) fields.data = undefined;
   if (shape === 'truncated' || shape === 'truncated_markdown') fields.markdown = undefined;

@@ -56,6 +56,13 @@ export class RecognizedRuns {
     return this.#shown.get(scanId)?.some(({ version }) => version.revision === revision && version.bare) ?? false;
   }
 
+  /** Returns whether the feed entries of a shown revision leave out the test mode. */
+  omitsTestMode(scanId: string, revision: number): boolean {
+    return (
+      this.#shown.get(scanId)?.some(({ version }) => version.revision === revision && version.omitsTestMode) ?? false
+    );
+  }
+
   /** Returns whether a revision cannot be stored. Such a run may stay pending and is requested at each delivery. */
   isUnstorable(scanId: string): boolean {
     return (this.#shown.get(scanId) ?? []).some(({ version }) => version.poisonous && version.status === 'completed');

@@ -114,6 +114,7 @@ async function checkRedelivery(world: World): Promise<void> {
     if (deliveredAt === null || pending !== null) changing.add(scanId);
   for (const { runs } of services.values())
     for (const scanId of runs.scanIds) if (runs.isUnstorable(scanId)) changing.add(scanId);
+  const before = structuredClone(store.rows);
   const downloads = [...services.values()].map((service) => ({ service, before: service.downloads.length }));
   store.written.clear();
   const rewoundAt = clock.monotonic();
@@ -123,5 +124,9 @@ async function checkRedelivery(world: World): Promise<void> {
   const downloaded = again(downloads.flatMap(({ service, before }) => service.downloads.slice(before)));
   const written = again(store.written);
   if (downloaded !== undefined) throw new BrokenPromise(`${downloaded} was downloaded again`);
+  // An earlier revision that the cursor had skipped may state a test mode, which is asked for then.
+  for (const { scanId, pending, testModeRevision } of store.rows.values())
+    if (pending !== null && !changing.has(scanId) && before.get(scanId)?.testModeRevision === testModeRevision)
+      throw new BrokenPromise(`${scanId} is pending again: ${pending}`);
   if (written !== undefined) throw new BrokenPromise(`${written} was written again`);
 }

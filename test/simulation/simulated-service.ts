@@ -80,6 +80,7 @@ export class SimulatedService implements FeedService {
       earlierTime: before?.earlierTime ?? now - choices.between(0, choices.pick([0, 60_000, MOST_PROCESSING_MS])),
       poisonous: choices.chance(traits.badShare / 2),
       bare: choices.chance(traits.truncatedShare / 2),
+      omitsTestMode: choices.chance(traits.noTestModeShare),
     };
     if (before !== undefined) this.coverage.corrections += 1;
     const late = choices.chance(traits.lateShare);

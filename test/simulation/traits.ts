@@ -40,6 +40,8 @@ export interface ServiceTraits {
   readonly deliveryClock: number | 'answer';
   /** Whether single-run answers omit optional fields. */
   readonly sparseAnswers: boolean;
+  /** Share of revisions whose feed entries leave out the test mode. */
+  readonly noTestModeShare: number;
 }
 
 /** Probability of each fault at one call. */
@@ -142,6 +144,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       sendsDate: clockAheadMs !== 0 || choices.chance(0.5),
       deliveryClock,
       sparseAnswers: choices.chance(0.5),
+      noTestModeShare: choices.pick([0, 0.5, 1]),
     },
     faults: {
       crash: roughness / 10,

@@ -178,6 +178,25 @@ describe('truncated results', () => {
     expect(store.rows.get('scan-1')).toMatchObject({ pending: null, revision: 1 });
   });
 
+  it.each([undefined, false])(
+    'ask a run once for a test mode that only an earlier revision states, however often it is delivered (answer: %s)',
+    async (partnerTestMode) => {
+      const { service, store, follow } = bench();
+      const [stating, silent] = [{ partnerTestMode: true }, { revision: 2, partnerTestMode: undefined }];
+      service.feed.push(entryJson(stating), entryJson(silent));
+      service.runs.set('scan-1', entryJson({ ...silent, partnerTestMode }));
+      const asked = () => service.requests.filter((request) => request === 'scan-1').length;
+      await follow(5_000);
+      expect(store.rows.get('scan-1')).toMatchObject({ revision: 2, testMode: true, pending: 'test_mode_unknown' });
+      for (const again of [[], [stating, silent], [silent], [stating]]) {
+        service.feed.push(...again.map(entryJson));
+        await follow(120_000);
+        expect(store.rows.get('scan-1')).toMatchObject({ testMode: partnerTestMode === undefined, pending: null });
+        expect(asked()).toBe(1);
+      }
+    },
+  );
+
   it('are adopted when their feed is gone', async () => {
     const adopted: number[] = [];
     const { service, store, follow } = bench({ observer: { adopted: (results) => adopted.push(results) } });
