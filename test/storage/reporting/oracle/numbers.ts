@@ -13,14 +13,25 @@ export function jsonNumber(text: string): Decimal {
   return scale >= 0 ? { units, scale } : { units: units * 10n ** BigInt(-scale), scale: 0 };
 }
 
+/** Writes a number with all its digits, as PostgreSQL does. */
+export function decimalText({ units, scale }: Decimal): string {
+  const text = (units < 0n ? -units : units).toString().padStart(scale + 1, '0');
+  const sign = units < 0n ? '-' : '';
+  return scale === 0 ? sign + text : `${sign}${text.slice(0, -scale)}.${text.slice(-scale)}`;
+}
+
+/** Writes a number without zeros at its end. */
+export function shortText(number: Decimal): string {
+  const text = decimalText(number);
+  return text.includes('.') ? text.replace(/[.]?0+$/, '') : text;
+}
+
 /** Adds numbers, and writes the sum without zeros at its end; null if there are none. */
 export function sumOf(numbers: readonly Decimal[]): string | null {
   if (numbers.length === 0) return null;
   const scale = Math.max(...numbers.map((each) => each.scale));
   const units = numbers.reduce((sum, each) => sum + each.units * 10n ** BigInt(scale - each.scale), 0n);
-  const text = (units < 0n ? -units : units).toString().padStart(scale + 1, '0');
-  const [whole, fraction] = [text.slice(0, text.length - scale), text.slice(text.length - scale).replace(/0+$/, '')];
-  return `${units < 0n ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`;
+  return shortText({ units, scale });
 }
 
 const isDigit = (character: string | undefined) => character !== undefined && '0123456789'.includes(character);
@@ -57,7 +68,7 @@ export function germanNumber(text: string): string | null {
   const separator = characters[at] ?? '';
   let groups = 0;
   const isGroup = () => characters[at] === separator && [1, 2, 3].every((step) => isDigit(characters[at + step]));
-  if ((separator === '.' || separator === ' ') && whole.length <= 3 && !whole.startsWith('0')) {
+  if ((separator === '.' || separator === ' ') && /^[1-9][0-9]{0,2}$/.test(whole)) {
     while (isGroup() && !isDigit(characters[at + 4])) {
       at += 1;
       whole += takeDigits();

@@ -1,0 +1,279 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { entryJson, RawJson, raw } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { emptyReports, refresh } from '../../support/reports.js';
+import { MIGRATED, useStore } from '../../support/store.js';
+import { cases } from '../../support/thorough.js';
+import {
+  type Cell,
+  type Column,
+  cellOf,
+  isEmpty,
+  isObject,
+  type Json,
+  rowsOf,
+  unfitColumns,
+  valueAt,
+} from './oracle/documents.js';
+import { type Decimal, germanNumber, jsonNumber, shortText, sumOf } from './oracle/numbers.js';
+
+const bench = useStore(useDatabase(MIGRATED));
+/** Document types that are tried; so many at a time. */
+const TYPES = cases(20, 1_000);
+const AT_A_TIME = 10;
+
+const number = fc
+  .constantFrom('1.234', '0.500', '2.5', '1000', '1e3', '-7', '12345678901234567890.12', '0', '-0.075', '1E-3', '17.00')
+  .map(raw);
+const text = fc.constantFrom(
+  ...['1.234,56', '1.234', '0.500', '0,5', '12', '7,50 €', '\u0663', '\uff11\uff12', 'abc', 'true', ' ', '1\u00a0000'],
+  ...['2026-02-28', '2026-02-30', '9999-12-31', '0001-01-01', '\uff12026-01-01', '2026-02-2\u0668', '31.12.2026'],
+);
+const time = fc.constantFrom(
+  ...['2026-02-28T10:00:00Z', '2026-02-28T10:00:00.123456+05:30', '2026-02-30T10:00:00Z', '2026-01-01T24:00:00Z'],
+  ...['9999-12-31T23:59:59Z', '0001-01-01T00:00:00+02:00', '1000-01-01T00:00:00+14:00', '9000-12-31T23:59:59-14:00'],
+  ...['0999-12-31T23:59:59Z', '9001-01-01T00:00:00Z', '2026-02-28T10:00:00'],
+);
+const scalar = fc.oneof({ arbitrary: number, weight: 3 }, { arbitrary: text, weight: 2 }, time, fc.boolean());
+const item: fc.Arbitrary<Json> = fc
+  .tuple(
+    scalar,
+    fc.dictionary(
+      fc.constantFrom('wert', 'sub', 'nr'),
+      fc.oneof(
+        { arbitrary: scalar as fc.Arbitrary<Json>, weight: 5 },
+        fc.record({ x: scalar }),
+        fc.array(fc.record({ tief: scalar }), { minLength: 1, maxLength: 2 }),
+      ),
+      { maxKeys: 3 },
+    ),
+  )
+  // With a single value, since a view without columns is not described.
+  .map(([id, fields]) => ({ ...fields, id }));
+/** The shapes that a field can have. */
+const SHAPES: Readonly<Record<string, fc.Arbitrary<Json | undefined>>> = {
+  absent: fc.constant(undefined),
+  null: fc.constant(null),
+  empty: fc.constantFrom<Json>('', [], {}),
+  number,
+  text,
+  time,
+  boolean: fc.boolean(),
+  object: item,
+  'object with dynamic keys': fc.dictionary(
+    fc.integer({ min: 1, max: 30 }).map((day) => `2026-11-${day}`),
+    scalar,
+    {
+      maxKeys: 4,
+    },
+  ),
+  items: fc.array(item, { minLength: 1, maxLength: 3 }),
+  'list of scalars': fc.array(scalar, { minLength: 1, maxLength: 3 }),
+  'list of lists': fc.array(fc.array(item, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 2 }),
+  'mixed list': fc.array(fc.oneof(item, scalar, fc.constant(null), fc.constant({})), { minLength: 1, maxLength: 4 }),
+};
+const KEYS = ['betrag', 'datum', 'positionen', 'lieferant', 'x'];
+
+/** Documents of a type, in which most values of a field have one shape. */
+const documents = fc.tuple(...KEYS.map(() => fc.constantFrom(...Object.keys(SHAPES)))).chain((usual) => {
+  const any = fc.oneof(...Object.values(SHAPES));
+  const fields = usual.map((name) =>
+    fc.oneof({ arbitrary: SHAPES[name] ?? any, weight: 4 }, { arbitrary: any, weight: 1 }),
+  );
+  const document = fc
+    .tuple(...fields)
+    .map((values) =>
+      Object.fromEntries(
+        KEYS.flatMap((key, place) => (values[place] === undefined ? [] : [[key, values[place] as Json]])),
+      ),
+    );
+  return fc.array(document, { minLength: 3, maxLength: 9 });
+});
+
+/** A typed view as it is described in `columns`. */
+interface View {
+  readonly name: string;
+  readonly arrays: readonly (readonly string[])[];
+  readonly columns: readonly Column[];
+}
+
+async function viewsOf(slug: string): Promise<readonly View[]> {
+  const found = await bench.rows(sql<{ view: string; name: string; type: string; path: string }>`
+    SELECT view_name AS view, column_name AS name, data_type AS type, json_path AS path FROM scanfeed_reporting.columns
+    WHERE document_type_slug = ${slug} AND json_path IS NOT NULL AND view_name NOT LIKE '%\\_history'
+    ORDER BY view_name, position`);
+  const views = new Map<string, { name: string; arrays: string[][]; columns: Column[] }>();
+  for (const { view, name, type, path } of found) {
+    const steps: string[][] = path
+      .slice(1)
+      .split('[*]')
+      .map((step) => JSON.parse(`[${step.slice(1).replaceAll('".', '",')}]`));
+    const own = views.get(view) ?? { name: view, arrays: steps.slice(0, -1), columns: [] };
+    own.columns.push({ name, type, path: steps.at(-1) ?? [] });
+    views.set(view, own);
+  }
+  return [...views.values()];
+}
+
+/** A row as the view has it. */
+interface Shown {
+  readonly scan_id: string;
+  readonly positions: readonly number[];
+  readonly unfit: readonly string[];
+  readonly other: unknown;
+  readonly cells: Readonly<Record<string, string | null>>;
+}
+
+function readRows({ name, arrays, columns }: View): Promise<Shown[]> {
+  const positions = arrays.map((_, index) => (index === arrays.length - 1 ? 'position' : `position_${index + 1}`));
+  const cell = ({ name: column, type }: Column) => {
+    if (type === 'numeric') return sql`trim_scale(${sql.id(column)})::text`;
+    if (type.startsWith('timestamp')) return sql`(extract(epoch FROM ${sql.id(column)}) * 1000000)::bigint::text`;
+    return sql`${sql.id(column)}::text`;
+  };
+  const cells = columns.map((column) => sql`${sql.lit(column.name)}, ${cell(column)}`);
+  return bench.rows(sql<Shown>`
+    SELECT scan_id, ARRAY[${sql.join(positions.map((each) => sql.id(each)))}]::int[] AS positions,
+      ARRAY(SELECT unnest(unfit_fields) AS name ORDER BY name) AS unfit, other_fields AS other,
+      json_build_object(${sql.join(cells)}) AS cells
+    FROM ${sql.id('scanfeed_reporting', name)} ORDER BY scan_id, 2`);
+}
+
+/** A cell as {@link readRows} writes it. */
+function written(cell: Cell, shown: string | null | undefined): string | null {
+  if (cell === 'any') return shown ?? 'not shown';
+  return cell === null || typeof cell === 'string' ? cell : shortText(cell);
+}
+
+const isNumber = (cell: Cell): cell is Decimal => typeof cell === 'object' && cell !== null;
+
+/** Compares the rows of a view, and the sums, counts and marks of its columns, with the oracle. */
+async function checkView(view: View, documents: readonly { readonly scanId: string; readonly root: Json }[]) {
+  const shown = await readRows(view);
+  const expected = documents.flatMap((document) => rowsOf({ ...document, positions: [] }, view.arrays));
+  const rows = expected.map(({ scanId, positions, root }, place) => ({
+    scan_id: scanId,
+    positions,
+    unfit: unfitColumns(root, view.columns),
+    cells: Object.fromEntries(
+      view.columns.map(({ name, type, path }) => [
+        name,
+        written(cellOf(valueAt(root, path), type), shown[place]?.cells[name]),
+      ]),
+    ),
+  }));
+  expect(shown.map(({ other: _, ...row }) => row)).toEqual(rows);
+  for (const { name, type, path } of view.columns) {
+    const column = sql.id(name);
+    const read = type === 'text' ? sql`scanfeed_reporting.german_number(${column})` : column;
+    const sum = type === 'text' || type === 'numeric' ? sql`trim_scale(sum(${read}))::text` : sql`NULL`;
+    const [figures] = await bench.rows(sql<Record<string, unknown>>`
+      SELECT ${sum} AS sum, count(${column})::int AS values,
+        count(*) FILTER (WHERE ${name} = ANY (unfit_fields))::int AS marks
+      FROM ${sql.id('scanfeed_reporting', view.name)}`);
+    const cells = expected.map(({ root }) => cellOf(valueAt(root, path), type));
+    const german = cells.flatMap((cell) => (typeof cell === 'string' ? [germanNumber(cell)] : []));
+    const numbers =
+      type === 'text' ? german.flatMap((each) => (each === null ? [] : [jsonNumber(each)])) : cells.filter(isNumber);
+    expect({ view: view.name, name, ...figures }).toEqual({
+      view: view.name,
+      name,
+      sum: type === 'text' || type === 'numeric' ? sumOf(numbers) : null,
+      values: cells.filter((cell) => cell !== null).length,
+      marks: expected.filter(({ root }) => unfitColumns(root, view.columns).includes(name)).length,
+    });
+  }
+  return shown;
+}
+
+/** Whether what PostgreSQL returned is the value. */
+function isSame(shown: unknown, value: Json | undefined): boolean {
+  const plain = JSON.stringify(value, (_, each) => (each instanceof RawJson ? Number(each.text) : each));
+  const sorted = (json: unknown): unknown =>
+    typeof json !== 'object' || json === null || Array.isArray(json)
+      ? Array.isArray(json)
+        ? json.map(sorted)
+        : json
+      : Object.entries(json)
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([key, each]) => [key, sorted(each)]);
+  return JSON.stringify(sorted(shown)) === JSON.stringify(sorted(JSON.parse(plain ?? 'null')));
+}
+
+type Rows = ReadonlyMap<View, readonly Shown[]>;
+
+/** Returns the values of a row that are in no column of it, in no row of an array, and not in `other_fields`. */
+function lost(all: Rows, view: View, row: Shown, value: Json, path: readonly string[]): readonly string[] {
+  const whole = path.length === 0 && !isObject(value) ? row.other : valueAt(row.other as Json, path);
+  if (isEmpty(value) || isSame(whole, value)) return [];
+  const columns = view.columns.filter((column) => JSON.stringify(column.path) === JSON.stringify(path));
+  const shows = (type: string) => columns.some((column) => column.type === type && row.cells[column.name] !== null);
+  if (shows('jsonb')) return [];
+  if (isObject(value)) {
+    // An element without its array is a row of the array's view, or has columns of its own if objects came first.
+    const rows = path.length > 0 ? elementRows(all, view, row, path) : null;
+    if (rows !== null && lost(all, rows.view, rows.find([...row.positions, 1]), value, []).length === 0) return [];
+    return Object.entries(value).flatMap(([key, each]) => lost(all, view, row, each, [...path, key]));
+  }
+  if (Array.isArray(value)) {
+    const rows = elementRows(all, view, row, path);
+    // A view without columns is not described.
+    if (rows === null) return value.every(isEmpty) ? [] : [`${view.name} ${path.join('.')} ${JSON.stringify(value)}`];
+    return value.flatMap((each: Json, index) =>
+      isEmpty(each) ? [] : lost(all, rows.view, rows.find([...row.positions, index + 1]), each, []),
+    );
+  }
+  const isShown = value instanceof RawJson ? shows('numeric') : columns.some(({ name }) => row.cells[name] !== null);
+  return isShown ? [] : [`${view.name} ${path.join('.')} ${JSON.stringify(value)}`];
+}
+
+function elementRows(all: Rows, view: View, row: Shown, path: readonly string[]) {
+  const arrays = JSON.stringify([...view.arrays, path]);
+  const inner = [...all.keys()].find((each) => JSON.stringify(each.arrays) === arrays);
+  if (inner === undefined) return null;
+  const find = (positions: readonly number[]) => {
+    const isIt = (each: Shown) => each.scan_id === row.scan_id && String(each.positions) === String(positions);
+    return all.get(inner)?.find(isIt) ?? { ...row, positions, cells: {}, other: null };
+  };
+  return { view: inner, find };
+}
+
+it(`typed views show what an independent oracle sees, or mark it, when fields change their shape (${TYPES} types)`, async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(documents, { minLength: AT_A_TIME, maxLength: AT_A_TIME }), async (types) => {
+      await emptyReports(bench);
+      const feed = await bench.takeFeed();
+      const stored = types.flatMap((type, slug) =>
+        type.map((root, place) => ({ slug: `t${slug}`, scanId: `t${slug}-${place}`, root, place })),
+      );
+      // In three parts, so that later documents meet the columns of earlier ones.
+      for (const part of [0, 1, 2]) {
+        const entries = stored.filter(({ place }) => place % 3 === part);
+        await feed.commit(
+          entries.map(({ slug, scanId, root }) =>
+            entryJson({ scanId, documentType: { slug, name: slug }, data: root }),
+          ),
+        );
+        // What is new is marked even before it has columns.
+        const known = stored.filter(({ place }) => place % 3 <= part);
+        for (const [slug] of types.entries()) {
+          const own = known.filter((each) => each.slug === `t${slug}`);
+          for (const view of await viewsOf(`t${slug}`)) await checkView(view, own);
+        }
+        expect((await refresh(bench)).failed).toEqual([]);
+      }
+      for (const [slug] of types.entries()) {
+        const own = stored.filter((each) => each.slug === `t${slug}`);
+        const all = new Map<View, readonly Shown[]>();
+        for (const view of await viewsOf(`t${slug}`)) all.set(view, await checkView(view, own));
+        const top = [...all.keys()].find(({ arrays }) => arrays.length === 0);
+        if (top === undefined) continue;
+        for (const [place, row] of (all.get(top) ?? []).entries())
+          expect(lost(all, top, row, own[place]?.root ?? null, [])).toEqual([]);
+      }
+    }),
+    { numRuns: TYPES / AT_A_TIME, endOnFailure: true },
+  );
+});
