@@ -43,16 +43,16 @@ export function decideColumns(
   });
 }
 
+const DIGIT = /\d/;
 type Place = Pick<SeenField, 'slug' | 'arrays' | 'path'>;
 
 /** Leaves out fields under keys of which an object has too many that differ only in their digits, such as days. */
 function withoutMaps(known: readonly ReportView[], seen: readonly SeenField[]): readonly SeenField[] {
   const slugs = new Set(seen.map(({ slug }) => slug));
   const views = known.filter(({ slug }) => slugs.has(slug));
-  const places: Place[] = views.flatMap((view) => [
-    { ...view, path: [] },
-    ...view.columns.map((c) => ({ ...view, ...c })),
-  ]);
+  const places = views.flatMap(({ slug, arrays, columns }) =>
+    [{ path: [] }, ...columns].map(({ path }) => ({ slug, arrays, path })),
+  );
   const keysOf = new Map<string, Set<string>>();
   for (const [place, key] of [...places, ...seen].flatMap(keysWithDigits)) {
     keysOf.set(place, (keysOf.get(place) ?? new Set()).add(key));
@@ -63,11 +63,12 @@ function withoutMaps(known: readonly ReportView[], seen: readonly SeenField[]): 
 
 /** Returns the keys with digits that lead to a field, with their place, which is the same for keys that differ only in digits. */
 function keysWithDigits({ slug, arrays, path }: Place): readonly (readonly [place: string, key: string])[] {
+  if (![...arrays, path].some((each) => each.some((key) => DIGIT.test(key)))) return [];
   const keys = [...arrays, path].flatMap((each) => [...each, '[]']);
   return keys.flatMap((key, index) => {
-    // Hexadecimal digits too, for identifiers.
-    const shape = key.replace(/[\da-f]*\d[\da-f]*/gi, '#');
-    return shape === key ? [] : [[JSON.stringify([slug, ...keys.slice(0, index), shape]), key] as const];
+    if (!DIGIT.test(key)) return [];
+    const shape = key.replace(/[\da-f]*\d[\da-f]*/gi, '#'); // hexadecimal digits too, for identifiers
+    return [[JSON.stringify([slug, ...keys.slice(0, index), shape]), key] as const];
   });
 }
 
