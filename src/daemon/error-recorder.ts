@@ -42,9 +42,9 @@ export function createErrorRecorder(
   const writeAll = async () => {
     let pauseMs = BATCH_MS;
     while (waiting.size > 0) {
-      pause = linkedSignal(closing.signal);
       await clock.sleep(pauseMs, pause.signal);
       pause.unlink();
+      pause = linkedSignal(closing.signal); // for an outage that ends while the write is running too
       if (closing.signal.aborted) break;
       pauseMs = (await tryWrite()) ? BATCH_MS : Math.min(RETRY_MS.max, Math.max(RETRY_MS.first, 2 * pauseMs));
     }

@@ -190,6 +190,28 @@ describe('the error recorder', () => {
     await written.opened;
   });
 
+  it('writes at once when an outage ended during a write that fails', async () => {
+    const [writing, ended, written] = [gate(), gate(), gate()];
+    const slept: number[] = [];
+    const sleep = async (ms: number, signal: AbortSignal) => {
+      slept.push(ms);
+      if (ms > 1_000 && !signal.aborted) await new Promise(() => {});
+    };
+    const write = async ([record]: readonly ErrorRecord[]) => {
+      if (record?.endedMs === 0) return written.open();
+      writing.open();
+      await ended.opened;
+      throw new Error('down');
+    };
+    const recorder = createErrorRecorder(write, { monotonic: () => 90_000, sleep });
+    recorder.record(outage());
+    await writing.opened;
+    recorder.record(outage({ endedAt: 90_000 }));
+    ended.open();
+    await written.opened;
+    expect(slept).toEqual([1_000, 10_000]);
+  });
+
   it('stops waiting when the database hangs at the end of the process', async () => {
     const { recorder, slept } = recorderAt(90_000, () => new Promise(() => {}), false);
     recorder.record(outage());
