@@ -36,14 +36,13 @@ export function migrateSchema(
 }
 
 /**
- * Creates the reader role, if one is named, and grants it the reports, over the direct connection. Returns false if the connected role may not do
- * so; see {@link readerRoleHelp}.
+ * Creates the reader role and grants it the reports, over the direct connection. Returns false if the connected role lacks the
+ * privilege; see {@link readerRoleHelp}.
  * @param signal closes the connection
  */
-export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSignal): Promise<boolean> {
-  const { schema, readerRole } = settings;
-  if (readerRole === null) return Promise.resolve(true);
-  return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), readerRole));
+export function prepareReaderRole(settings: DatabaseSettings, role: string, signal?: AbortSignal): Promise<boolean> {
+  const { schema } = settings;
+  return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), role));
 }
 
 async function overDirectConnection<T>(

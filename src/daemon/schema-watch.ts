@@ -31,6 +31,7 @@ export interface SchemaWatch {
 export interface WatchContext {
   /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
+  /** For the setup of the reports. */
   readonly database: Database;
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
@@ -77,7 +78,7 @@ export function watchSchema(
     if (!settings.autoMigrate || readerRole === null) return;
     // Usually nothing is to be granted; then no direct connection is opened for each of a thousand schemas.
     if ((await inspectReaderRole(connectStore(database, settings.schema), readerRole)).reads) return;
-    if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
+    if (await limitDirect(() => prepareReaderRole(settings, readerRole, stop), { signal: stop })) return;
     const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
     logger.warn('reader role lacks rights', { role: readerRole, remedy });
   };

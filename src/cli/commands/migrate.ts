@@ -58,14 +58,15 @@ async function migrateAll(json: boolean, io: CommandProcess): Promise<void> {
 interface Migrated {
   readonly schema: string;
   readonly applied: readonly string[];
-  readonly readerRole: boolean;
+  /** Whether the reader role can read the reports; null: none is named. */
+  readonly readerRole: boolean | null;
 }
 
 async function migrate(settings: DatabaseSettings, io: CommandProcess): Promise<Migrated> {
   const applied = await migrateSchema(settings);
-  const readerRole = await prepareReaderRole(settings);
   const { schema, readerRole: role } = settings;
-  if (!readerRole && role !== null) io.note(`${REFUSED}\n${readerRoleHelp(schema, role)}`);
+  const readerRole = role === null ? null : await prepareReaderRole(settings, role);
+  if (readerRole === false && role !== null) io.note(`${REFUSED}\n${readerRoleHelp(schema, role)}`);
   return { schema, applied, readerRole };
 }
 

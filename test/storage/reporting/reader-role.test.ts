@@ -128,7 +128,8 @@ describe('migrate', () => {
   it('lets no reader of one database read another when no role is named', async () => {
     const [a, b] = [await another(), await another()];
     for (const { url } of [a, b]) {
-      expect((await runCommand(migrateCommand, ['migrate'], { env: { DATABASE_URL: url } })).exitCode).toBe(0);
+      const { exitCode, out } = await runCommand(migrateCommand, ['migrate', '--json'], { env: { DATABASE_URL: url } });
+      expect({ exitCode, readerRole: JSON.parse(out).readerRole }).toEqual({ exitCode: 0, readerRole: null });
     }
     const granted = sql`SELECT datname FROM pg_shdepend JOIN pg_database ON pg_database.oid = dbid
       WHERE datname IN (${a.name}, ${b.name}) AND refobjid IN (SELECT oid FROM pg_roles WHERE rolname ~ 'reader')`;
