@@ -30,6 +30,7 @@ export async function notifySystemd(
   signal: AbortSignal,
 ): Promise<void> {
   let warned = false;
+  /** Returns whether it was sent. */
   const notify = async (assignment: string) => {
     try {
       await send(assignment);

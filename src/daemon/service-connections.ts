@@ -12,6 +12,7 @@ export type ServiceConnections = ReturnType<typeof createServiceConnections>;
 
 export interface OpenService {
   readonly service: FeedService;
+  /** Cancels its running requests. */
   close(): Promise<void>;
 }
 

@@ -26,6 +26,7 @@ export interface FeedEntry {
   readonly line: number;
   /** Texts of the variables that it overrides. */
   readonly variables: ReadonlyMap<string, string>;
+  /** Line of each key. */
   readonly lines: ReadonlyMap<string, number>;
   readonly mistakes: readonly Mistake[];
   /** Returns the location of a key, for messages; the entry's first line for a key that it does not have. */

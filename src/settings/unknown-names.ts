@@ -29,6 +29,7 @@ function nearestName(name: string, known: readonly string[]): string | null {
   return nearest !== undefined && nearest.distance <= 5 ? nearest.candidate : null;
 }
 
+/** Returns the Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -29,6 +29,7 @@ Examples:
   The emulated service into your PostgreSQL:
     $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
 
+/** Folder of the demo's data, below the current folder. */
 const DIRECTORY = '.scanfeed';
 /** Folder of a PostgreSQL that was downloaded, below that of the data. */
 const DOWNLOAD = 'postgresql';
@@ -41,6 +42,7 @@ const SERVICE_PORT = 8899;
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 const POSTGRES_PORT = 54_320;
 const SHUTDOWN_MS = 20_000;
+/** Number of parts if both the database and the service are embedded. */
 const BOTH = 2;
 /** Interval between records of the time that the demo has run, milliseconds. */
 const RECORD_INTERVAL_MS = 2_000;

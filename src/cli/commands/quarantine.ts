@@ -194,6 +194,7 @@ async function discard(
   });
 }
 
+/** Returns the given ids, or those of all open entries. */
 async function choose(
   { quarantine, feed }: FeedCommandContext<never>,
   ids: readonly string[],

@@ -30,6 +30,7 @@ export function hasFeedsFile({ env }: Pick<CommandProcess, 'env'>): boolean {
 interface Wanted<G extends Group> {
   readonly feed?: string | undefined;
   readonly need: readonly G[];
+  /** Whether the command also has `--all`. */
   readonly orAll?: boolean;
 }
 

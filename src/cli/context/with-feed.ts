@@ -110,11 +110,12 @@ export function openFeedStore({ settings, database }: FeedCommandContext<'pendin
   });
 }
 
+/** Maximum number of consecutive changes of the leader. */
 const TRIES = 20;
 
 /**
- * Writes under the feed's current lease, whichever process holds it, and retries if the leader changed in the meantime. The leader is not affected, and
- * writes of an earlier epoch are fenced.
+ * Writes under the feed's current lease, whichever process holds it, and retries if the leader changed in the meantime. The
+ * leader is not affected, and writes of an earlier epoch are fenced.
  * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(

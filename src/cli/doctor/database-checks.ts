@@ -35,6 +35,7 @@ import { checkReaderRole, checkReportIndexes, checkTypedViews, named } from './r
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
+/** Oldest and newest version of PostgreSQL that this release supports. */
 const OLDEST = 15;
 const NEWEST = 18;
 

@@ -7,8 +7,10 @@ import { basename, join } from 'node:path';
 export interface PdfFile {
   /** Path as given, or as found in a folder. */
   readonly path: string;
+  /** Name without folders. */
   readonly name: string;
   readonly content: Blob;
+  /** SHA-256 of the content, hex. */
   readonly sha256: string;
 }
 

@@ -37,6 +37,7 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\ufffd');
 }
 
+/** Minimum width of wrapped text, columns. */
 const NARROWEST = 20;
 const help = Object.assign(new Help(), { minWidthToWrap: NARROWEST });
 

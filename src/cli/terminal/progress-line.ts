@@ -7,6 +7,7 @@ const TERMINAL_COLUMNS = 80;
 
 /** Progress of long work on stderr: one redrawn line on a terminal, otherwise a new line every 10 s. */
 export interface ProgressLine {
+  /** Shows the line if the last one is old enough. */
   show(line: () => string): void;
   /** Writes a permanent line immediately, in place of the drawn one. */
   say(line: string): void;

@@ -17,6 +17,7 @@ import { type Verified, verifyPage } from './verify-page.js';
 const EDGE_MS = 3_000;
 /** Maximum number of empty pages in a row that do not show whether they are the end of the feed. */
 const MAX_UNCLEAR_PAGES = 100;
+/** Maximum number of polls of a position that does not advance. */
 const MAX_POLLS = 5;
 
 export interface VerifyOptions {

@@ -19,6 +19,7 @@ export interface MaintenanceContext {
   /** Returns the interval between two checks for work, milliseconds. */
   readonly checkIntervalMs: () => number;
   readonly connection: StoreConnection;
+  /** Whether this process leads a feed of the schema now. */
   readonly isLeader: () => boolean;
   /** Whether a feed of the schema, or its history, is being read at full speed. */
   readonly isReadingInBulk: () => boolean;

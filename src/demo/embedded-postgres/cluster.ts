@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
 import { copyBinaries, requireBinaries } from './binaries.js';
 
+/** Name of the superuser, and of the database. */
 export const NAME = 'scanfeed';
 
 export interface ServerUser {

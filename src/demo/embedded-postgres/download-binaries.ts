@@ -7,6 +7,7 @@ import { embeddedPostgresRange } from '../../core/package.js';
 import { BINARY_PACKAGE, findBinaries } from './binaries.js';
 
 export interface Consent {
+  /** Whether the user has agreed in advance. */
   readonly given: boolean;
   /** Asks at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;

@@ -5,6 +5,7 @@ import { type Answer, type Request, textAnswer } from './single-request-server.j
 const REST_PER_RENDERING = 19;
 /** Maximum pause between two answers, milliseconds: a scrape must be answered before its connection gets too old. */
 const MAX_REST_MS = 2_000;
+/** Maximum number of different requests that wait. */
 const MAX_WAITING = 128;
 const UNAVAILABLE = textAnswer(503, 'too many requests, or the server is closing; try again later');
 

@@ -46,6 +46,7 @@ export function createActivityLog(
     failed(): void {
       if (begunAt !== null) counts.failures += 1;
     },
+    /** Logs the line if it is due. */
     tick(): void {
       if (begunAt !== null && monotonic() - begunAt >= PERIOD_MS) flush();
     },

@@ -32,6 +32,7 @@ export function createThrottledWarnings(logger: Pick<Logger, 'warn'>, { monotoni
       warnings.set(message, warning);
       logIfDue(message, warning);
     },
+    /** Logs the warnings that are due. */
     tick(): void {
       for (const [message, warning] of warnings) logIfDue(message, warning);
     },

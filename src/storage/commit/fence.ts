@@ -10,7 +10,10 @@ export interface FenceRow {
   lag_ms: number | null;
 }
 
-/** The columns of the fence, for a row `feed`, whose data is complete as of a time after this statement. */
+/**
+ * Returns the columns of the fence for a row `feed`.
+ * @param completeAsOf `data_complete_as_of` after this statement; by default that of the row
+ */
 export function fenceColumns(completeAsOf = sql`feed.data_complete_as_of`): RawBuilder<unknown> {
   return sql`feed.name, ${completeAsOf} AS data_complete_as_of, feed.delivered_up_to,
     extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms`;
