@@ -217,7 +217,7 @@ CREATE TABLE :"schema".recent_errors (
 CREATE INDEX recent_errors_feed ON :"schema".recent_errors (feed, since DESC);
 COMMENT ON TABLE :"schema".recent_errors IS 'Recent outages of each feed, limited in number, for scanfeed status; outages of this database are written when it is back';
 COMMENT ON COLUMN :"schema".recent_errors.holder IS 'Process in which it occurred';
-COMMENT ON COLUMN :"schema".recent_errors.stage IS 'What failed: feed, result, lease, a kind of pass, or a maintenance task of the daemon';
+COMMENT ON COLUMN :"schema".recent_errors.stage IS 'What failed: feed, result, lease, a kind of pass, a maintenance task of the daemon, or a part of the setup of the reports';
 COMMENT ON COLUMN :"schema".recent_errors.number IS 'Number of the outage in its process';
 COMMENT ON COLUMN :"schema".recent_errors.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".recent_errors.kind IS 'Kind of the last error, as in scanfeed_errors_total';
