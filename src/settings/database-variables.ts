@@ -32,7 +32,7 @@ export const DATABASE_VARIABLES = {
   readerRole: optional(
     ['database', 'SCANFEED_READER_ROLE'],
     identifier(63, 'public', 'none'),
-    "role that may read the reports, another one for each schema and database; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
+    "role that can read the reports; name a different one for each schema and database; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
     { defaultText: 'none: only owners read them' },
   ),
   typedViews: defaulted(

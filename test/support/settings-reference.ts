@@ -23,8 +23,9 @@ are ignored with a warning.
 - **Files** are read again, so that what they contain can be rotated without a restart. While a file is missing or invalid, the last
   valid value counts, and a warning names its variable. The key is read for each request. The role and the password of the database,
   and the files of \`PGSSLROOTCERT\`, \`PGSSLCERT\` and \`PGSSLKEY\`, are read for each new connection; a new host or database needs a
-  restart. \`HTTPS_PROXY_FILE\` and \`NODE_EXTRA_CA_CERTS\` are used within two minutes of a change; after it, Node's option
-  \`--use-openssl-ca\` no longer applies to the service. \`SCANFEED_FEEDS_FILE\` is read within 5 s of a change.
+  restart. Changes of \`HTTPS_PROXY_FILE\` and of the file of \`NODE_EXTRA_CA_CERTS\` are used within two minutes, or at the second poll if
+  polls are rarer; from then on, Node's option \`--use-openssl-ca\` no longer applies to the service. \`SCANFEED_FEEDS_FILE\` is read
+  within 5 s of a change.
 - Each command reads only the groups that it needs: \`migrate\` does not require an API key.
 
 Mistakes are listed by name, with the expected form:

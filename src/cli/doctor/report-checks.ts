@@ -34,7 +34,7 @@ export async function checkReaderRole({ connection, server, settings }: ReportsC
   if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
   if (elsewhere.length > 0) {
     return warning(
-      `${readerRole} also has rights in ${named(elsewhere)}, so its members may read both${others}. If the data is of different owners, name another role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
+      `${readerRole} also has rights in ${named(elsewhere)}, so its members can read both${others}. If the data belongs to different owners, name a different role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
       [
         `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
         `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,

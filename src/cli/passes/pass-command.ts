@@ -69,7 +69,7 @@ export async function requestPass(
   }
 }
 
-const NO_DAEMON = 'No daemon is running: `scanfeed run` runs it when it is started.\n';
+const NO_DAEMON = 'No daemon is running; the next `scanfeed run` runs it.\n';
 
 export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
   const { since, until, wait, feed: named, json } = options;

@@ -85,7 +85,7 @@ function createPassesOfKind(
         if (state !== null && !isSamePass(state.pass, pass)) leave();
         if (pass === null) return 'done';
         state ??= createPassState(pass);
-        state.pass = pass; // another writer may have moved it
+        state.pass = pass; // a commit whose outcome is unknown may have moved it
         const result = await runPass(state, lease, context, idle, signal);
         if (result === 'end') {
           observer.passFinished(state.pass);

@@ -68,7 +68,7 @@ test('leaves the backfill to the next daemon when none is running', async () => 
   const all = await lose();
   expect(await run('--since', '31d')).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^Requested a backfill .*\nNo daemon is running: `scanfeed run` runs it when/),
+    stdout: expect.stringMatching(/^Requested a backfill .*\nNo daemon is running; the next `scanfeed run` runs it/),
   });
   const waiting = start('--since', '31d', '--wait', '--json');
   await eventually(() => rows()).toMatchObject([{ finished_at: null }]);

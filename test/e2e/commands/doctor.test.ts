@@ -430,7 +430,7 @@ describe('doctor checks of the database', () => {
     expect(found).toMatchObject({
       outcome: 'warning',
       message: expect.stringContaining(
-        `${reader} also has rights in the database ${other.name}, the schema b_reporting, so its members may read both${readers}`,
+        `${reader} also has rights in the database ${other.name}, the schema b_reporting, so its members can read both${readers}`,
       ),
     });
     expect(found?.statements).toContain(`REVOKE CONNECT ON DATABASE "${given.name}" FROM PUBLIC`);
