@@ -54,6 +54,24 @@ test('logs each way of failing once when they alternate within an outage', () =>
   expect(failures.current()).toMatchObject([{ kind: 'http_401', failures: 1 }]);
 });
 
+test('names a cause again that has returned for a minute after another one', () => {
+  const { failures, clock, shown } = observed();
+  const fail = (kind: string) => {
+    failures.failed('feed', failure(kind, 'hold'), 9);
+    clock.advance(30_000);
+  };
+  for (const kind of ['http_401', 'authentication', 'http_401', 'http_401']) fail(kind);
+  expect(shown()).toHaveLength(2);
+  for (const kind of ['http_401', 'http_401', 'http_401']) fail(kind);
+  failures.recovered('feed');
+  expect(shown()).toEqual([
+    'error holding: action required: feed http_401 1',
+    'error holding: action required: feed authentication 1',
+    'error still failing: feed http_401 4',
+    'info recovered: feed http_401 6',
+  ]);
+});
+
 test('counts and times the failure that is going on, from its own beginning', () => {
   const { failures, clock } = observed();
   const current = () =>

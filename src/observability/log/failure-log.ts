@@ -53,12 +53,14 @@ interface Entry {
   readonly outages: Map<string, Outage>;
   /** The outage that continues, or the last one. */
   latest: Outage;
-  /** Time of its start, or of the first failure after a recovery. */
+  /** Time of its first failure, or of the first one after a recovery or another kind. */
   resumedAt: number;
-  /** Whether a line has been written since `resumedAt`. */
+  /** Whether a line has been written since the last recovery. */
   isLogged: boolean;
   /** Type and kind of the latest error. */
   errorKey: string;
+  /** The `errorKey` of the last line. */
+  lastLoggedKey: string;
   readonly loggedKeys: Set<string>;
   remindAt: number;
   remindAfterMs: number;
@@ -89,7 +91,7 @@ export function createFailureLog<Stage extends string>({
       return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
     }
     const latest = begin(stage, kind, now);
-    const log = { errorKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
+    const log = { errorKey: '', lastLoggedKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
     const outages = new Map([[kind, latest]]);
     const begun = { since: latest.since, failures: 0, outages, latest, resumedAt: now, isLogged: false, ...log };
     entries.set(stage, begun);
@@ -123,7 +125,8 @@ export function createFailureLog<Stage extends string>({
       entry.failures += 1;
       entry.latest = { ...outage, message, failures, failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
       entry.outages.set(kind, entry.latest);
-      entry.errorKey = `${type} ${kind}`;
+      const errorKey = `${type} ${kind}`;
+      if (entry.errorKey !== errorKey) Object.assign(entry, { errorKey, resumedAt: now });
       const remedy = kind === 'internal' ? { remedy: BUG } : {};
       const fields = { stage, kind, failures, pauseMs: Math.round(pauseMs), ...remedy, error };
       const level = action === 'hold' ? holdLevel : 'warn';
@@ -168,14 +171,19 @@ export function createFailureLog<Stage extends string>({
   };
 }
 
-/** An outage that resumed after a recovery is logged again once it has lasted as long as a stable recovery. */
-function isReminderDue({ errorKey, loggedKeys, remindAt, isLogged, resumedAt }: Entry, now: number): boolean {
-  return loggedKeys.has(errorKey) && (now >= remindAt || (!isLogged && now - resumedAt >= STABLE_MS));
+/**
+ * An outage that resumed after a recovery or another kind is logged again once it has lasted as long as a stable recovery, so
+ * that the last line names the current failure.
+ */
+function isReminderDue(entry: Entry, now: number): boolean {
+  const { errorKey, lastLoggedKey, loggedKeys, remindAt, isLogged, resumedAt } = entry;
+  const isUnnamed = !isLogged || lastLoggedKey !== errorKey;
+  return loggedKeys.has(errorKey) && (now >= remindAt || (isUnnamed && now - resumedAt >= STABLE_MS));
 }
 
 function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
   entry.loggedKeys.add(entry.errorKey);
-  Object.assign(entry, { isLogged: true, remindAfterMs, remindAt: now + remindAfterMs });
+  Object.assign(entry, { isLogged: true, lastLoggedKey: entry.errorKey, remindAfterMs, remindAt: now + remindAfterMs });
 }
 
 function seconds(ms: number): number {
