@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import { createPace } from '../../core/pace.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
-import { CutBodyError, NotJsonError, WrongShapeError } from '../../service/errors/body-errors.js';
+import { BodyTooLargeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { ConflictError, HttpStatusError } from '../../service/errors/status-errors.js';
+import { ConflictError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
@@ -212,17 +212,15 @@ const NOT_CONNECTED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Returns whether the service may have created a run although the request failed. A 503 is sent before the work begins. */
+/**
+ * Returns whether the file may have a run although the request failed. A success may have been sent for a run, whatever is
+ * wrong with the rest of the response; a 503 is sent before the work begins.
+ */
 function mayBeAccepted(error: unknown): boolean {
-  if (error instanceof HttpStatusError) return error.status >= 500 && error.status !== 503;
   if (error instanceof ConnectionError) return !NOT_CONNECTED.has(error.code);
-  if (error instanceof NotJsonError) return error.status === 202;
-  return (
-    error instanceof TimeoutError ||
-    error instanceof BadHttpError ||
-    error instanceof CutBodyError ||
-    error instanceof WrongShapeError
-  );
+  if (error instanceof TimeoutError || error instanceof BadHttpError || error instanceof BodyTooLargeError) return true;
+  const status = error instanceof ServiceError ? error.status : undefined;
+  return status !== undefined && (status < 300 || (status >= 500 && status !== 503));
 }
 
 /**

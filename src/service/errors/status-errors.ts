@@ -104,7 +104,7 @@ export function httpStatusError(of: Refusal): HttpStatusError {
   }
   if (isSubmission && (status === 413 || status === 415))
     return new InvalidRequestError(of, 'data', INVALID_REQUEST.submit);
-  const meaning = isSubmission && status < 500 ? NO_SCHEMA : UNEXPECTED;
+  const meaning = isSubmission && status >= 400 && status < 500 ? NO_SCHEMA : UNEXPECTED;
   return new UnexpectedStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', meaning);
 }
 

@@ -153,7 +153,7 @@ describe('submit', () => {
     emulator.addFault({ kind: 'html', operation: 'submit' });
     expect(await json([path('a.pdf'), ...TEST])).toMatchObject({
       exitCode: 75,
-      files: [{ outcome: 'failed', problem: { kind: 'not_json', passing: true } }],
+      files: [{ outcome: 'unknown', problem: { kind: 'not_json', passing: true } }],
     });
   });
 
@@ -284,6 +284,9 @@ describe('submit', () => {
     ['cut', { kind: 'cut' }],
     ['without a scan id', { kind: 'answer', status: 202, body: '{}', headers: { 'content-type': 'application/json' } }],
     ['empty', { kind: 'empty' }],
+    ['half of a 200', { kind: 'answer', status: 200, body: '{"sca', headers: { 'content-type': 'application/json' } }],
+    ['an unlisted success', { kind: 'answer', status: 201, body: '{"scanId":"a"}' }],
+    ['too large', { kind: 'answer', status: 202, body: ' '.repeat(1_100_000) }],
     ['a 500', { kind: 'status', status: 500 }],
     ['missing', { kind: 'reset' }],
   ] as const)('says that a file may have been submitted when the response is %s', async (_, fault) => {
@@ -294,6 +297,7 @@ describe('submit', () => {
       /a\.pdf: may or may not have been submitted: .*; repeat the command, which finds the run if there is one\n/,
     );
     expect(err).toContain('1 file: 1 possibly submitted\n');
+    expect(err).not.toContain('no ready schema');
   });
 
   it('waits until all runs have ended, and reports failed ones', async () => {
