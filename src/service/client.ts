@@ -116,7 +116,7 @@ export class ServiceClient implements FeedService {
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
     requireNoSignal(request);
-    const { body, facts, places, serviceDate, cache, ...answer } = await this.#exchange(
+    const { body, facts, places, serviceDate, ageMs, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
         path: feedPath(request),
@@ -136,6 +136,7 @@ export class ServiceClient implements FeedService {
       places,
       nextCursor: nextCursorOf(page.nextCursor),
       serviceDate,
+      ageMs,
       cache,
     };
   }

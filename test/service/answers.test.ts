@@ -13,6 +13,8 @@ import { never, operations, page, pdf, rejection, textOf, useService } from './h
 const context = useService();
 const readPage = () => context.client().readPage(page, never);
 
+const WEEK_MS = 7 * 24 * 3_600_000;
+
 describe('a page as received', () => {
   it('keeps every digit in its bytes', async () => {
     const json = pageJson([entryJson({ data: { n: rawJson('12345678901234567890'), price: rawJson('1.10') } })]);
@@ -52,16 +54,18 @@ describe('a page as received', () => {
   it.each([
     [
       { age: '17', via: '1.1 varnish (Varnish/7.5)' },
-      { ageMs: 18_000, evidence: 'Age: 17', name: '1.1 varnish (Varnish/7.5)' },
+      18_000,
+      { evidence: 'Age: 17', name: '1.1 varnish (Varnish/7.5)' },
     ],
-    [{ 'x-cache': 'MISS, HIT' }, { evidence: 'x-cache: hit', name: null }],
-    [{ 'cache-status': 'edge; hit; ttl=30', age: '0' }, { evidence: 'cache-status: hit' }],
-    [{ 'cf-cache-status': 'STALE', age: '99999999999' }, { evidence: 'cf-cache-status: hit' }],
-    [{ 'x-cache': 'RefreshHit from cloudfront', age: '0' }, null],
-    [{ 'x-cache': 'MISS', age: 'soon' }, null],
-  ] as const)('names the cache that gave it, if it shows one: %j', async (headers, cache) => {
+    [{ 'x-cache': 'MISS, HIT' }, WEEK_MS, { evidence: 'x-cache: hit', name: null }],
+    [{ 'cache-status': 'edge; hit; ttl=30', age: '0' }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cf-cache-status': 'STALE', age: '99999999999' }, WEEK_MS, { evidence: 'cf-cache-status: hit' }],
+    [{ 'x-cache': 'RefreshHit from cloudfront', age: '0' }, 1_000, null],
+    [{ 'x-cache': 'MISS', age: 'soon' }, 0, null],
+  ] as const)('has its maximum age, and the cache that gave it, if it shows one: %j', async (headers, ageMs, cache) => {
     context.service.answer(reply(200, pageJson([]), headers));
     const page = await readPage();
+    expect(page.ageMs).toBe(ageMs);
     expect(page.cache).toEqual(cache === null ? null : expect.objectContaining(cache));
     expect(context.service.requests[0]?.headers).toMatchObject({ 'cache-control': 'no-cache' });
   });

@@ -8,17 +8,27 @@ const UNKNOWN_AGE_MS = 7 * 24 * 3_600_000;
 const HIT_HEADERS = ['cache-status', 'x-cache', 'x-cache-status', 'x-proxy-cache', 'cf-cache-status'];
 const HIT = /(^|[^a-z])(hit|stale|updating)([^a-z]|$)/i;
 
+/** What a response states about caches. */
+export interface ResponseAge {
+  /** Maximum age of the response, milliseconds. */
+  readonly ageMs: number;
+  /** The cache that gave it; null if it shows none. */
+  readonly cache: AnsweringCache | null;
+}
+
 /**
- * Returns the cache that gave a response, by what the response states; null if it shows none. An `Age` of 0 shows none, since some
- * caches also send it with responses that they have just received.
+ * Returns the age of a response and the cache that gave it. An `Age` of 0 shows no cache, since some also send it with responses that
+ * they have just received; but the response may be that of an earlier request.
  */
-export function findAnsweringCache(response: Pick<Dispatcher.ResponseData, 'headers'>): AnsweringCache | null {
-  const age = Number(/^\d{1,9}$/.exec(header(response, 'age') ?? '')?.[0] ?? 0);
+export function readResponseAge(response: Pick<Dispatcher.ResponseData, 'headers'>): ResponseAge {
+  const stated = /^\d{1,9}$/.exec(header(response, 'age') ?? '')?.[0];
+  const age = Number(stated ?? 0);
   const hit = HIT_HEADERS.find((name) => HIT.test(header(response, name) ?? ''));
-  if (age === 0 && hit === undefined) return null;
   // Rounding may have cut off a second.
-  const ageMs = age === 0 ? UNKNOWN_AGE_MS : Math.min((age + 1) * 1000, UNKNOWN_AGE_MS);
-  return { ageMs, evidence: age > 0 ? `Age: ${age}` : `${hit}: hit`, name: nameOf(response) };
+  const statedMs = stated === undefined ? 0 : Math.min((age + 1) * 1000, UNKNOWN_AGE_MS);
+  if (age === 0 && hit === undefined) return { ageMs: statedMs, cache: null };
+  const evidence = age > 0 ? `Age: ${age}` : `${hit}: hit`;
+  return { ageMs: age > 0 ? statedMs : UNKNOWN_AGE_MS, cache: { evidence, name: nameOf(response) } };
 }
 
 /** Returns what names the cache in `Via` or `Server`, without characters that no such name has. */

@@ -6,7 +6,7 @@ import { readGermanText } from '../errors/german-text.js';
 import { TimeoutError } from '../errors/request-errors.js';
 import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
-import { findAnsweringCache } from './answering-cache.js';
+import { type ResponseAge, readResponseAge } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { type OutsideDeadline, type RequestClock, withDeadline } from './deadline.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
@@ -51,10 +51,9 @@ export interface HttpRequest {
   readonly secrets?: readonly string[];
 }
 
-export interface HttpAnswer extends JsonBody {
+export interface HttpAnswer extends JsonBody, ResponseAge {
   readonly status: number;
   readonly serviceDate: Date | null;
-  readonly cache: AnsweringCache | null;
 }
 
 type Response = Dispatcher.ResponseData;
@@ -104,8 +103,8 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     // A 204 is read like a success, and then fails because it has no JSON.
     if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
     const json = await readJson(response, request.body, stop);
-    const cache = request.form === undefined ? findAnsweringCache(response) : null;
-    return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')), cache };
+    const serviceDate = parseHttpDate(header(response, 'date'));
+    return { ...json, status, serviceDate, ...readResponseAge(response) };
   } catch (error) {
     throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);
   }

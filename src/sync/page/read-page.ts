@@ -152,9 +152,9 @@ export async function requestPage(
 ): Promise<AnsweredPage> {
   const sentAt = clock.monotonic();
   const raw = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
-  const { serviceDate, nextCursor, cache } = raw;
+  const { serviceDate, nextCursor, cache, ageMs = 0 } = raw;
   // The response of a cache is that of an earlier poll, and proves nothing newer.
-  const polledAt = sentAt - (cache?.ageMs ?? 0);
+  const polledAt = sentAt - ageMs;
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   // A cursor that cannot be stored, or is too long to be sent, counts as missing.
   const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;

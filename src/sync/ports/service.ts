@@ -68,14 +68,14 @@ export interface RawPage {
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
   readonly serviceDate: Date | null;
+  /** Maximum age of the response if caches may have kept it, milliseconds; default 0. */
+  readonly ageMs?: number;
   /** The cache that gave the response, if it shows one. */
   readonly cache?: AnsweringCache | null;
 }
 
 /** A cache between this process and the service, as its response shows it. */
 export interface AnsweringCache {
-  /** Maximum age of the response, milliseconds. */
-  readonly ageMs: number;
   /** The header that shows it, such as `Age: 17`. */
   readonly evidence: string;
   /** Its name by `Via` or `Server`; null if there is neither. */
