@@ -129,7 +129,9 @@ type Shown = Pick<CurrentError, 'kind' | 'since' | 'failures' | 'message'>;
 /** Returns the failures that the output of `status` or `doctor` shows as ongoing. */
 function failuresIn(output: string): Shown[] {
   const current = output.split('Last errors:')[0] ?? '';
-  const found = current.matchAll(/since (\S+Z), for [^,]+, (\d+) failures?: \w+ (\w+): (.*)/g);
+  const found = current.matchAll(
+    /since (\S+Z), for [^,]+, (\d+) failures?: \w+ (\w+): (.*?)(?=; since \S+Z, for |$)/gm,
+  );
   return [...found].map(([, since = '', failures, kind = '', message = '']) => {
     return { kind, since, failures: Number(failures), message };
   });
