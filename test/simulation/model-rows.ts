@@ -141,7 +141,8 @@ export class ModelRows {
     if (!isKnown && known !== undefined && known.revision > row.revision) {
       const restated = withTestMode(known, ofScan, false);
       if (restated === known) return { verdict: 'stale', row, conflicts };
-      this.runs.set(row.scanId, this.#asPending(restated, known));
+      const isComplete = restated.pending === null;
+      this.runs.set(row.scanId, { ...this.#asPending(restated, known), ...(isComplete && { attempts: 0 }) });
       return { verdict: 'filled', row, conflicts };
     }
     row = withTestMode(row, known === undefined ? ofScan : [...ofScan, known], wasAnswered);

@@ -52,9 +52,8 @@ export function isTestModeAssumed({ status, revision, testMode, testModeRevision
 
 /** Returns why a row is pending. The single run is asked for a test mode that is assumed. @param wasAsked whether it was */
 export function pendingOf(row: Sources, wasAsked: boolean): string | null {
-  return row.pending === null && isInFull(row) && isTestModeAssumed(row) && !wasAsked
-    ? 'test_mode_unknown'
-    : row.pending;
+  if (!isInFull(row)) return row.pending;
+  return isTestModeAssumed(row) && !wasAsked ? 'test_mode_unknown' : null;
 }
 
 /** Unites two sources. The later one supplies values that the earlier one omits; for steering fields the safe value wins. */
@@ -97,5 +96,5 @@ function withoutNulls(fields: Readonly<Record<string, unknown>>): Readonly<Recor
 }
 
 function isInFull({ pending, data, status }: Sources): boolean {
-  return pending === null && (data !== null || status === 'failed');
+  return (pending === null || pending === 'test_mode_unknown') && (data !== null || status === 'failed');
 }

@@ -88,8 +88,8 @@ export function changes(earlier: Source, later: Source, comparison: Comparison):
       ${sql.join(added, sql` OR `)}
       OR ${b('markdown_absent')} AND NOT ${a('markdown_absent')} AND ${a('markdown')} IS NULL
       OR ${b('repaired')} AND NOT ${a('repaired')}
-      OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')}
-      OR ${a('pending')} IS DISTINCT FROM ${unionOfPending(a, b, comparison)}))`;
+      OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')})
+    OR ${a('pending')} IS DISTINCT FROM ${unionOfPending(a, b, comparison)})`;
 }
 
 /** Condition: two sources disagree about the contents of a run. A missing value is not a disagreement. */
@@ -129,9 +129,13 @@ function unionOfPending(a: Columns, b: Columns, { contradicts, restates, inDoubt
     ELSE COALESCE(${a('pending')}, CASE WHEN NOT ${contradicts} THEN ${b('pending')} END) END`;
 }
 
-/** Condition: the source has the full result. A completed run without usable data does not count as one. */
+/**
+ * Condition: the source has the full result, perhaps with a test mode in doubt. A completed run without usable data does not count as
+ * one.
+ */
 function isInFull(of: Columns): RawBuilder<boolean> {
-  return sql`(${of('pending')} IS NULL AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed'))`;
+  return sql`(COALESCE(${of('pending')}, 'test_mode_unknown') = 'test_mode_unknown'
+    AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed'))`;
 }
 
 /** Merges field by field, including those of the document type. A field that is null in the first is taken from the second. */
