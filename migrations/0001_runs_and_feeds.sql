@@ -116,7 +116,7 @@ COMMENT ON COLUMN :"schema".runs.delivered_at IS 'Time of delivery in the feed, 
 COMMENT ON COLUMN :"schema".runs.markdown IS 'Recognized markdown, stored if SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"schema".runs.markdown_absent IS 'The service has no markdown for this revision and is not asked again';
 COMMENT ON COLUMN :"schema".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, test_mode_unknown (a later revision without partnerTestMode; the single run is asked for it), invalid_result (unusable, refused, or contradicts the entry), too_large';
+COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, newer_revision (without partnerTestMode), test_mode_unknown (only an earlier revision has partnerTestMode; the single run is asked for it), invalid_result (unusable, refused, or contradicts the entry), too_large';
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Time since when the result is pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is retried; infinity: an operator gave it up';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Number of retries since the result is pending';

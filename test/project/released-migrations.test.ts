@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': 'e877a6a0dfdde446ae64fe4ba61ca7a86a3bbbb8215431a9e8f8c9258c6566a5',
+  '0001_runs_and_feeds.sql': '26e9893b0c8a19dce6840a66cad097233e37b0b717699805c8e6581317720ffc',
   '0002_reporting.sql': '6c6385edf9d381087a177ec1e090ed8d5615f0e2464a71af3958ecee92ea5274',
 };
 

@@ -95,8 +95,8 @@ function describeMissingOf(feed: string, service: SimulatedService, { clock, sto
     return `revision ${missing.revision} of ${missing.scanId} is neither stored nor in quarantine`;
   for (const { scanId, pending, feed: of } of store.rows.values()) {
     // Every expected delivery is kept: a later revision is in quarantine, or before the cursor without a pass to find it.
-    if (of !== feed || pending === null || pending === 'test_mode_unknown' || service.runs.isUnstorable(scanId))
-      continue;
+    const isSettled = pending === null || pending === 'newer_revision' || pending === 'test_mode_unknown';
+    if (of !== feed || isSettled || service.runs.isUnstorable(scanId)) continue;
     return `${scanId} is still pending: ${pending}`;
   }
   if (!store.hasReadAll(feed)) return 'the history or a requested backfill is not read to its end';

@@ -9,7 +9,8 @@ export type PendingReason =
   | 'not_found' // 404
   | 'still_truncated' // the single-run answer does not have the full value either
   | 'older_revision' // the single-run answer is older than the feed entry
-  | 'test_mode_unknown' // a later revision has no partnerTestMode, and the single run was not asked, or did not state it
+  | 'newer_revision' // the single-run answer is newer than the feed entry, and has no partnerTestMode
+  | 'test_mode_unknown' // in full, but only an earlier revision has a partnerTestMode, and the single run was not asked
   | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
   | 'too_large'; // the single-run answer has more bytes or values than fit into memory
 

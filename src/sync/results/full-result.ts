@@ -37,7 +37,7 @@ export function judgeResult(
   if (found.status === 'completed' && 'data' in entry.accepted.replaced) return pending('invalid_result');
   if (found.revision < revision) return pending('older_revision');
   // No feed entry has this revision, so nothing else shows whether the partner is in test mode.
-  if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
+  if (found.revision > revision && leavesTestModeOpen(run)) return pending('newer_revision');
   // The request was for the full run (interface 2.2), so only what the answer has counts, whatever its flag says.
   if (found.status === 'completed' && !found.hasData) return pending('still_truncated');
   // One revision cannot be both completed and failed. The result stays pending until there is a newer revision.

@@ -32,7 +32,7 @@ it('keeps a run out of productive_runs when an answer of a later revision leaves
   const rows =
     await bench.rows(sql`SELECT run.revision, run.partner_test_mode, run.result_state, pending_reason, productive
     FROM scanfeed.runs AS run JOIN scanfeed.judged_runs USING (scan_id) WHERE scan_id = ${scanId}`);
-  const pending = { result_state: 'pending', pending_reason: 'test_mode_unknown', productive: false };
+  const pending = { result_state: 'pending', pending_reason: 'newer_revision', productive: false };
   expect(rows).toEqual([{ revision: 1, partner_test_mode: true, ...pending }]);
 });
 
