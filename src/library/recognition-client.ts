@@ -1,5 +1,6 @@
 import { ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
+import { InvalidArgumentError } from '../service/errors/request-errors.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import type { Run } from './entry-types.js';
 import { isUnusable, readSingleRun } from './read-entry.js';
@@ -31,7 +32,9 @@ export class RecognitionClient extends ServiceClient {
    * Reads one page of the feed (interface 4.2). `followFeed` reads all of them.
    * @throws InvalidArgumentError, or any `ServiceError` of the request
    */
-  async feedPage({ signal, ...query }: FeedQuery & Cancellable = {}): Promise<FeedPage> {
+  async feedPage(options: FeedQuery & Cancellable = {}): Promise<FeedPage> {
+    requireOptions(options);
+    const { signal, ...query } = options;
     const page = await this.readPage(feedRequestOf(query), signal);
     return { ...sortEntries(page), cursor: page.nextCursor || null, body: page.body };
   }
@@ -42,14 +45,19 @@ export class RecognitionClient extends ServiceClient {
    * @param options `markdown`: whether to load the recognized text. Default false
    * @throws WrongShapeError if the answer does not match the interface or is another run
    */
-  async getRun(
-    scanId: string,
-    { markdown = false, signal }: { readonly markdown?: boolean | undefined } & Cancellable = {},
-  ): Promise<Run> {
+  async getRun(scanId: string, options: { readonly markdown?: boolean | undefined } & Cancellable = {}): Promise<Run> {
+    requireOptions(options);
+    const { markdown = false, signal } = options;
     const { body } = await this.readRun(scanId, { markdown }, signal);
     const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);
     if (isUnusable(run)) throw new WrongShapeError(200, 'the run', [run.detail]);
     if (run.scanId !== scanId) throw new WrongShapeError(200, 'the run', ['scanId (another run)']);
     return run;
   }
+}
+
+/** Programs in JavaScript could pass a signal in place of the options, where it would be ignored. */
+function requireOptions(options: object): void {
+  if (options instanceof AbortSignal)
+    throw new InvalidArgumentError('signal is one of the options of feedPage and getRun');
 }

@@ -192,7 +192,7 @@ function nextCursorOf(value: unknown): string | null {
 
 /** Programs in JavaScript could pass it where it would be ignored. */
 function requireNoSignal(options: object): void {
-  if ('signal' in options)
+  if (options instanceof AbortSignal || 'signal' in options)
     throw new InvalidArgumentError('signal is the last argument of readPage and readRun, not an option');
 }
 

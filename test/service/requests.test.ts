@@ -68,11 +68,18 @@ describe('a feed request', () => {
 
   it('is not sent when its signal is where it would be ignored', async () => {
     const { signal } = new AbortController();
-    const misplaced = context.client().readPage({ ...page, signal } as never);
-    expect(await rejection(misplaced)).toMatchObject({
-      kind: 'invalid_argument',
-      message: expect.stringContaining('signal'),
-    });
+    const client = context.client();
+    const misplaced = [
+      () => client.readPage({ ...page, signal } as never),
+      () => client.readRun('scan-1', signal as never),
+      () => client.feedPage(signal as never),
+      () => client.getRun('scan-1', signal as never),
+    ];
+    for (const send of misplaced)
+      expect(await rejection(send())).toMatchObject({
+        kind: 'invalid_argument',
+        message: expect.stringContaining('signal'),
+      });
     expect(context.service.requests).toEqual([]);
   });
 
