@@ -120,6 +120,9 @@ async function checkRedelivery(world: World): Promise<void> {
   const rewoundAt = clock.monotonic();
   for (const feed of traits.feeds) store.rewind(feed, null);
   await allReach(world, traits.feeds, rewoundAt, 'was not read again');
+  // A lower revision that was not delivered before may state the test mode.
+  for (const [scanId, { testModeRevision }] of before)
+    if (store.rows.get(scanId)?.testModeRevision !== testModeRevision) changing.add(scanId);
   const again = (scanIds: Iterable<string>) => [...scanIds].find((scanId) => !changing.has(scanId));
   const downloaded = again(downloads.flatMap(({ service, before }) => service.downloads.slice(before)));
   const written = again(store.written);
