@@ -20,7 +20,7 @@ import {
 import { type Decimal, germanNumber, jsonNumber, shortText, sumOf } from './oracle/numbers.js';
 
 const bench = useStore(useDatabase(MIGRATED));
-/** Document types that are tried; so many at a time. */
+/** The number of document types, tried in groups. */
 const TYPES = cases(20, 1_000);
 const AT_A_TIME = 10;
 

@@ -131,7 +131,7 @@ describe("the daemon's role on tables of another role", () => {
     expect((await sql`SELECT FROM ${table}`.execute(admin.sql)).rows).toEqual([]);
   });
 
-  it('is told the statement, in the message and by doctor, when a view belongs to another role', async () => {
+  it('names the statement that changes the owner, in the message and in doctor, when a view belongs to another role', async () => {
     const rotated = `scanfeed_rotated_${process.pid}`;
     await sql
       .raw(`CREATE ROLE ${rotated} LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA scanfeed TO ${rotated};
