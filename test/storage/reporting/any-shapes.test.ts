@@ -133,11 +133,11 @@ function readRows({ name, arrays, columns }: View): Promise<Shown[]> {
     if (type.startsWith('timestamp')) return sql`(extract(epoch FROM ${sql.id(column)}) * 1000000)::bigint::text`;
     return sql`${sql.id(column)}::text`;
   };
-  const cells = columns.map((column) => sql`${sql.lit(column.name)}, ${cell(column)}`);
+  const names = columns.map(({ name }) => sql.lit(name));
   return bench.rows(sql<Shown>`
     SELECT scan_id, ARRAY[${sql.join(positions.map((each) => sql.id(each)))}]::int[] AS positions,
       ARRAY(SELECT unnest(unfit_fields) AS name ORDER BY name) AS unfit, other_fields AS other,
-      json_build_object(${sql.join(cells)}) AS cells
+      json_object(ARRAY[${sql.join(names)}], ARRAY[${sql.join(columns.map(cell))}]) AS cells
     FROM ${sql.id('scanfeed_reporting', name)} ORDER BY scan_id, 2`);
 }
 
