@@ -22,7 +22,7 @@ export default defineConfig({
     retry: 0,
     // A test that asserts nothing cannot fail. What is polled for gets half the time of a test.
     expect: { requireAssertions: true, poll: { timeout: 30_000 } },
-    setupFiles: ['test/support/clean-environment.ts', 'test/support/canaries/watch.ts'],
+    setupFiles: ['clean-environment.ts', 'random-seed.ts', 'canaries/watch.ts'].map((file) => `test/support/${file}`),
     // Neither UTC nor a whole number of hours, so that local time shows wherever it slips in.
     env: { TZ: 'America/St_Johns' },
     projects: [

@@ -1,8 +1,8 @@
 /**
  * Simulates histories on all cores until one breaks a promise or all have run: first the seeds that failed before, then a
  * random range of consecutive seeds. With SIMULATION_FIRST_SEED only the range that begins there is run. Environment:
- * SIMULATION_SEEDS (length of the range, default 1,000,000), SIMULATION_FIRST_SEED, SIMULATION_PROCESSES (default: one per
- * core).
+ * SIMULATION_SEEDS (length of the range, default 1,000,000), SIMULATION_FIRST_SEED, TEST_SEED (chooses the range),
+ * SIMULATION_PROCESSES (default: one per core).
  */
 import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -21,7 +21,7 @@ const FIRST_SEED_LIMIT = 1_000_000_000;
 
 const count = numberFrom('SIMULATION_SEEDS', 1_000_000);
 const given = numberFrom('SIMULATION_FIRST_SEED', 0);
-const first = given || randomInt(1, FIRST_SEED_LIMIT);
+const first = given || numberFrom('TEST_SEED', 0) * count || randomInt(1, FIRST_SEED_LIMIT);
 const failedBefore = given ? [] : FAILED_SEEDS.map((seed) => ({ first: seed, count: 1 }));
 console.log(
   `seeds ${first} to ${first + count - 1}${given ? '' : `, after ${FAILED_SEEDS.length} seeds that failed before`}`,
