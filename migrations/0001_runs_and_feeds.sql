@@ -213,8 +213,11 @@ CREATE TABLE :"schema".recent_errors (
     next_try_at timestamptz NOT NULL,
     ended_at    timestamptz,
     PRIMARY KEY (holder, stage, number)
-);
+) WITH (vacuum_truncate = false);
 CREATE INDEX recent_errors_feed ON :"schema".recent_errors (feed, since DESC);
+-- Keeps a page of the table and its indexes, so that the first error can be recorded on a disk that is full.
+INSERT INTO :"schema".recent_errors VALUES ('', '', 0, '', '', '', 0, now(), now(), now(), now());
+DELETE FROM :"schema".recent_errors;
 COMMENT ON TABLE :"schema".recent_errors IS 'Recent outages of each feed, limited in number, for scanfeed status; outages of this database are written when it is back';
 COMMENT ON COLUMN :"schema".recent_errors.holder IS 'Process in which it occurred';
 COMMENT ON COLUMN :"schema".recent_errors.stage IS 'What failed: feed, result, lease, a kind of pass, a maintenance task of the daemon, or a part of the setup of the reports';

@@ -12,6 +12,7 @@ import { entryJson, pageJson } from '../../support/entries.js';
 import { makeReadOnly, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { canMount, mountSmallDisk, type SmallDisk } from '../../support/small-disk.js';
 
 const bench = useProgram();
 
@@ -29,9 +30,10 @@ interface Fault {
 }
 
 /** Starts a daemon that is caught up. */
-async function startBench() {
+async function startBench(disk?: SmallDisk) {
   const service = await bench.startService();
   const database = await bench.createDatabase();
+  await disk?.takeDatabase(database.name);
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-faults-'));
   bench.afterwards(() => rm(folder, { recursive: true }));
   const keyFile = join(folder, 'key');
@@ -248,3 +250,25 @@ test('names the current one of two faults at once, and the other one when that i
     await expectOver(given, first, left);
   }
 }, 400_000);
+
+test.skipIf(!canMount)('names a full disk when no error was ever recorded on it', async () => {
+  const disk = await mountSmallDisk(inject('testServer').url);
+  bench.afterwards(() => disk.remove());
+  const given = await startBench(disk);
+  const fault: Fault = {
+    provoke: async () => {
+      await disk.fill();
+      given.service.deliver(300); // more than the pages of the tables have room for
+      return () => disk.free();
+    },
+    kind: 'disk_full',
+    remedy: 'free space on its disk',
+  };
+  const from = Date.now();
+  const repair = await fault.provoke();
+  const shown = await expectShown(given, fault, from);
+  expect(await given.outputOf('doctor')).toMatch(/FAIL +database writable .*free space on its disk/);
+  await repair();
+  await given.daemon.catchesUp();
+  await expectOver(given, fault, shown);
+});
