@@ -1,5 +1,6 @@
 import type { DatabaseSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import { BATCH } from '../../storage/reporting/find-fields.js';
 import {
   findReaders,
   inspectReaderRole,
@@ -9,12 +10,15 @@ import {
 import { findFull } from '../../storage/reporting/report-view.js';
 import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { findForeignViews, readReportViews } from '../../storage/reporting/stored-views.js';
+import { countUnfitValues } from '../../storage/reporting/unfit-values.js';
 import { quoted } from '../../storage/schema/schema.js';
 import { counted } from '../terminal/format.js';
 import { ok, type Result, warning } from './finding.js';
 
 /** Maximum number of rights, roles or views that a finding names. */
 const NAMED = 4;
+/** The runs whose values are counted. */
+const COUNTED = `in the latest runs of each type, at most ${BATCH.runs} and ${BATCH.bytes / 2 ** 20} MiB`;
 
 interface ReportsContext {
   readonly connection: StoreConnection;
@@ -60,9 +64,21 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
       foreign.map(({ remedy }) => remedy),
     );
   }
-  const full = findFull(await readReportViews(connection));
-  if (full.length === 0) return ok('all can get further columns');
-  return warning(`${named(full)} reached the limit of columns or views, so further fields are only in other_fields`);
+  const views = await readReportViews(connection);
+  const full = findFull(views);
+  const unfit = await countUnfitValues(connection, views);
+  const counts = unfit.map(({ view, column, count }) => `${view}.${column} (${count})`);
+  const problems = [
+    ...(full.length === 0
+      ? []
+      : [`${named(full)} reached the limit of columns or views, so further fields are only in other_fields`]),
+    ...(unfit.length === 0
+      ? []
+      : [`values that do not fit their column, so it is null and in unfit_fields: ${named(counts)}, ${COUNTED}`]),
+  ];
+  return problems.length === 0
+    ? ok(`all can get further columns; every value fits its column, ${COUNTED}`)
+    : warning(problems.join('; '));
 }
 
 export async function checkReportIndexes({ connection }: ReportsContext): Promise<Result> {

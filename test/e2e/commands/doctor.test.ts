@@ -10,9 +10,11 @@ import { createErrorWriter } from '../../../src/storage/feeds/recent-errors.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
 import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly, withConnection } from '../../support/postgres/maintenance.js';
+import { emptyReports, refresh } from '../../support/reports.js';
 import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
 import { unusedPort } from '../../support/unused-port.js';
@@ -400,6 +402,50 @@ describe('doctor checks of the database', () => {
     expect(await examine()).toMatchObject({
       'typed views': { outcome: 'warning', message: expect.stringMatching(/^document_wide reached the limit/) },
     });
+  });
+
+  it('counts the values that do not fit their column, in the latest runs of each type, when there are any', async () => {
+    await withReader();
+    const feed = await bench.takeFeed({ name: 'unfit' });
+    afterwards(() => emptyReports(bench));
+    const commit = (slug: string, first: number, documents: readonly unknown[]) =>
+      feed.commit(
+        documents.map((data, index) => {
+          const completedAt = new Date(Date.UTC(2026, 0, 2) + (first + index) * 1_000).toISOString();
+          return entryJson({
+            scanId: `${slug}-${first + index}`,
+            documentType: { slug, name: slug },
+            data,
+            completedAt,
+          });
+        }),
+      );
+    const number = { betrag: 1, kunde: { name: 'x' }, zeilen: [{ menge: 1 }] };
+    await commit('offer', 0, Array(9).fill(number));
+    await commit('order', 52, Array(248).fill(number));
+    expect((await refresh(bench)).failed).toEqual([]);
+    const counted = 'in the latest runs of each type, at most 250 and 1 MiB';
+    const views = async () => (await examine())['typed views'];
+    expect(await views()).toMatchObject({
+      outcome: 'ok',
+      message: `all can get further columns; every value fits its column, ${counted}`,
+    });
+
+    await commit('offer', 9, [
+      { ...number, betrag: { wert: 900 } },
+      { ...number, betrag: [1], zeilen: [{ menge: 'viel' }, { menge: 'mehr' }, { menge: 2 }] },
+      { ...number, betrag: 'neun', kunde: 'x' },
+    ]);
+    // Of these, only the last two are among the latest 250.
+    await commit('order', 0, Array(52).fill({ betrag: 'neun' }));
+    const found = {
+      outcome: 'warning',
+      message: `values that do not fit their column, so it is null and in unfit_fields: document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1), ${counted}`,
+    };
+    expect(await views()).toMatchObject(found);
+    await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+    expect((await refresh(bench)).failed).toEqual([]);
+    expect(await views()).toMatchObject(found);
   });
 
   it('names who else may read, and the other places of the reader role, when there are any', async () => {
