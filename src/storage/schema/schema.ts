@@ -1,4 +1,4 @@
-import { type ColumnType, type Generated, type GeneratedAlways, type RawBuilder, sql } from 'kysely';
+import { type ColumnType, type Generated, type GeneratedAlways, sql } from 'kysely';
 import type { FeedFilters, PassKind, PendingReason } from '../../sync/ports/index.js';
 
 export const QUARANTINE_STATES = ['open', 'repaired', 'replayed', 'discarded'] as const;
@@ -82,10 +82,6 @@ interface RunsTable {
   change_seq: BigInteger;
 }
 
-interface RunHistoryTable extends RunsTable {
-  superseded_at: Timestamp;
-}
-
 interface CursorHistoryTable {
   id: GeneratedAlways<string>;
   feed: string;
@@ -125,20 +121,6 @@ interface ProcessesTable {
   expires_at: Timestamp;
 }
 
-interface RecentErrorsTable {
-  holder: string;
-  stage: string;
-  number: number;
-  feed: string;
-  kind: string;
-  message: string;
-  failures: number;
-  since: Timestamp;
-  last_at: Timestamp;
-  next_try_at: Timestamp;
-  ended_at: Timestamp | null;
-}
-
 interface QuarantineTable {
   id: GeneratedAlways<string>;
   feed: string;
@@ -154,19 +136,6 @@ interface QuarantineTable {
   state: QuarantineState;
 }
 
-interface ChangeClockTable {
-  only_row: Generated<boolean>;
-}
-
-interface DeletedRunsTable {
-  scan_id: string;
-  revision: number | null;
-  test_mode_revision: number | null;
-  reason: 'erased' | 'expired';
-  deleted_at: InsertTimestamp;
-  change_seq: BigInteger;
-}
-
 interface ReportViewsTable {
   id: GeneratedAlways<number>;
   name: string;
@@ -177,15 +146,6 @@ interface ReportViewsTable {
   stored_up_to: BigInteger | null;
   built_as: string | null;
   built_at: Timestamp | null;
-  decided_at: InsertTimestamp;
-}
-
-interface ReportColumnsTable {
-  view_id: number;
-  position: number;
-  name: string;
-  path: readonly string[];
-  type: 'number' | 'boolean' | 'date' | 'timestamp' | 'text' | 'json';
   decided_at: InsertTimestamp;
 }
 
@@ -206,57 +166,29 @@ interface MigrationsTable {
   applied_at: InsertTimestamp;
 }
 
-/** The tables of `migrations/` for the query builder, with the types of their values in the driver. */
+/** The tables of `migrations/` that the query builder reads or writes, with the types of their values in the driver. */
 export interface ScanfeedSchema {
   feeds: FeedsTable;
   runs: RunsTable;
-  run_history: RunHistoryTable;
   quarantine: QuarantineTable;
   cursor_history: CursorHistoryTable;
   passes: PassesTable;
   processes: ProcessesTable;
-  recent_errors: RecentErrorsTable;
-  change_clock: ChangeClockTable;
-  deleted_runs: DeletedRunsTable;
   report_views: ReportViewsTable;
-  report_columns: ReportColumnsTable;
   report_progress: ReportProgressTable;
   report_settings: ReportSettingsTable;
   migrations: MigrationsTable;
 }
 
 /** The tables of one installation, as quoted names for SQL texts. */
-export interface Tables {
-  readonly schema: string;
-  /** The schema of the views for reports. */
-  readonly reportingSchema: string;
-  readonly feeds: RawBuilder<unknown>;
-  readonly runs: RawBuilder<unknown>;
-  readonly runHistory: RawBuilder<unknown>;
-  readonly quarantine: RawBuilder<unknown>;
-  readonly cursorHistory: RawBuilder<unknown>;
-  readonly passes: RawBuilder<unknown>;
-  readonly processes: RawBuilder<unknown>;
-  readonly recentErrors: RawBuilder<unknown>;
-  readonly changeClock: RawBuilder<unknown>;
-  readonly migrations: RawBuilder<unknown>;
-  readonly deletedRuns: RawBuilder<unknown>;
-  readonly reportViews: RawBuilder<unknown>;
-  readonly reportColumns: RawBuilder<unknown>;
-  readonly reportProgress: RawBuilder<unknown>;
-  /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
-  readonly nextChange: RawBuilder<unknown>;
-  /** Locks `change_clock`. Fails if it has no row (SF001). */
-  readonly lockChangeClock: RawBuilder<unknown>;
-  /** Fails the statement (SF002): another writer has changed one of its runs. */
-  readonly refuseOvertaken: RawBuilder<unknown>;
-}
+export type Tables = Readonly<ReturnType<typeof tablesOf>>;
 
 /** @param schema SCANFEED_DATABASE_SCHEMA */
-export function tablesOf(schema: string): Tables {
+export function tablesOf(schema: string) {
   const sequence = `${quoted(schema)}.change_seq`;
   return {
     schema,
+    /** The schema of the views for reports. */
     reportingSchema: `${schema}_reporting`,
     feeds: sql.id(schema, 'feeds'),
     runs: sql.id(schema, 'runs'),
@@ -272,8 +204,11 @@ export function tablesOf(schema: string): Tables {
     reportViews: sql.id(schema, 'report_views'),
     reportColumns: sql.id(schema, 'report_columns'),
     reportProgress: sql.id(schema, 'report_progress'),
+    /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
+    /** Locks `change_clock`. Fails if it has no row (SF001). */
     lockChangeClock: sql`${sql.id(schema, 'lock_change_clock')}()`,
+    /** Fails the statement (SF002): another writer has changed one of its runs. */
     refuseOvertaken: sql`${sql.id(schema, 'refuse_overtaken')}()`,
   };
 }

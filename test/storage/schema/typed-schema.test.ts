@@ -5,7 +5,7 @@ import { TEST_SCHEMA, useStore } from '../../support/store.js';
 
 const bench = useStore();
 
-/** Tables and columns declared in `schema.ts`, such as `runs.scan_id`; `runs.data?` may be null. */
+/** Columns of the tables declared in `schema.ts`, such as `runs.scan_id`; `runs.data?` may be null. */
 async function declaredColumns(): Promise<string[]> {
   const text = await readFile(new URL('../../../src/storage/schema/schema.ts', import.meta.url), 'utf8');
   const columns = new Map<string, string[]>();
@@ -23,10 +23,14 @@ async function declaredColumns(): Promise<string[]> {
   );
 }
 
-it('declares every table and column, and which may be null, when all migrations are applied', async () => {
+it('declares every column of its tables, and which may be null, when all migrations are applied', async () => {
+  const declared = await declaredColumns();
+  const tables = new Set(declared.map((name) => name.split('.')[0]));
+  expect(tables.size).toBeGreaterThan(5);
   const stored = await bench.rows(sql<{ name: string }>`
     SELECT c.relname || '.' || a.attname || CASE WHEN a.attnotnull THEN '' ELSE '?' END AS name
     FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
     WHERE c.relnamespace = ${TEST_SCHEMA}::regnamespace AND c.relkind = 'r' AND a.attnum > 0`);
-  expect((await declaredColumns()).sort()).toEqual(stored.map(({ name }) => name).sort());
+  const ofTables = stored.map(({ name }) => name).filter((name) => tables.has(name.split('.')[0]));
+  expect(declared.sort()).toEqual(ofTables.sort());
 });
