@@ -5,25 +5,24 @@ export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::do
   'database_ms',
 );
 
-/** The clock of the database, estimated from its answers. */
-export interface DatabaseClock {
-  /** Records an answer that has just arrived. Returns the row. */
-  note<T extends { readonly database_ms: number }>(row: T | undefined): T | undefined;
-  /**
-   * Returns the latest time, milliseconds since 1970, that the database's clock had certainly reached at a monotonic instant: the
-   * time in the latest answer was reached before the answer arrived. Null before the first answer.
-   */
-  reachedAt(instant: number): number | null;
-}
+export type DatabaseClock = ReturnType<typeof createDatabaseClock>;
 
-/** @param monotonic monotonic time of this process, milliseconds */
-export function createDatabaseClock(monotonic: () => number): DatabaseClock {
+/**
+ * The clock of the database, estimated from its answers.
+ * @param monotonic monotonic time of this process, milliseconds
+ */
+export function createDatabaseClock(monotonic: () => number) {
   let aheadMs: number | null = null;
   return {
-    note: (row) => {
+    /** Records an answer that has just arrived. Returns the row. */
+    note: <T extends { readonly database_ms: number }>(row: T | undefined): T | undefined => {
       if (row !== undefined) aheadMs = row.database_ms - monotonic();
       return row;
     },
-    reachedAt: (instant) => (aheadMs === null ? null : aheadMs + instant),
+    /**
+     * Returns the latest time, milliseconds since 1970, that the database's clock had certainly reached at a monotonic instant: the
+     * time in the latest answer was reached before the answer arrived. Null before the first answer.
+     */
+    reachedAt: (instant: number): number | null => (aheadMs === null ? null : aheadMs + instant),
   };
 }

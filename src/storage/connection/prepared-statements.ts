@@ -3,19 +3,12 @@ import type pg from 'pg';
 /** Maximum number of statements that are prepared on a connection. Each takes memory of the server. */
 const MAX_STATEMENTS = 100;
 
-/** Returns the query to send for a statement on a connection. */
-export type PrepareStatement = (
-  client: pg.PoolClient,
-  text: string,
-  values: readonly unknown[],
-) => pg.QueryConfig<unknown[]>;
-
 /**
- * Creates a function that prepares the statements with parameters on the server, so that it parses each only once per
+ * Creates a function that returns the query to send for a statement on a connection. It prepares the statements with parameters on the server, so that it parses each only once per
  * connection and soon reuses a generic plan. Statements are prepared only on direct connections: behind a pooler, the next
  * transaction may run in a session that does not know the statement.
  */
-export function createPreparedStatements(isDirect: (client: pg.PoolClient) => boolean): PrepareStatement {
+export function createPreparedStatements(isDirect: (client: pg.PoolClient) => boolean) {
   const names = new Map<string, string>();
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
@@ -24,7 +17,7 @@ export function createPreparedStatements(isDirect: (client: pg.PoolClient) => bo
     names.set(text, name);
     return name;
   };
-  return (client, text, values) => {
+  return (client: pg.PoolClient, text: string, values: readonly unknown[]): pg.QueryConfig<unknown[]> => {
     const name = values.length > 0 && isDirect(client) ? nameOf(text) : undefined;
     return { ...(name !== undefined && { name }), text, values: [...values] };
   };

@@ -38,27 +38,22 @@ const OF_DATABASE = [
   'Drop the constraint if it was added to the tables of scanfeed, as `scanfeed doctor` shows',
 ] as const;
 
-/**
- * Holds a feed if most of its entries are unusable, so that they are not all quarantined (promise 5). One for each feed or pass.
- */
-export interface Breaker {
-  /**
-   * Checks whether entries of this page may be quarantined. Changes nothing, so the same page may be checked again.
-   * @throws MostlyBad
-   */
-  check(page: PageQuality): void;
-  /** Called after the commit of a page. */
-  committed(page: PageQuality): void;
-}
+export type Breaker = ReturnType<typeof createBreaker>;
 
-export function createBreaker(): Breaker {
+/** Holds a feed or a pass if most of its entries are unusable, so that they are not all quarantined (promise 5). */
+export function createBreaker() {
   let earlier: readonly PageQuality[] = [];
   return {
-    check: (page) => {
+    /**
+     * Checks whether entries of this page may be quarantined. Changes nothing, so the same page may be checked again.
+     * @throws MostlyBad
+     */
+    check: (page: PageQuality): void => {
       const pages = latestPages([...earlier, page]);
       if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
-    committed: (page) => {
+    /** Called after the commit of a page. */
+    committed: (page: PageQuality): void => {
       if (page.entries > 0) earlier = latestPages([...earlier, page]);
     },
   };

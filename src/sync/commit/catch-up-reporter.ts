@@ -6,20 +6,16 @@ import type { LeaseGrant } from '../ports/index.js';
 /** Minimum interval between two writes of the pace, milliseconds. */
 const STORE_INTERVAL_MS = 10_000;
 
-/** Reports how far the feed is from its end while it catches up. */
-export interface CatchUpReporter {
-  /** Called after the commit of a page that is not the last. */
-  pageCommitted(page: FetchedPage): Promise<void>;
-  /** Called when the feed has caught up or is stuck. */
-  stop(): Promise<void>;
-}
+export type CatchUpReporter = ReturnType<typeof createCatchUpReporter>;
 
-export function createCatchUpReporter(lease: LeaseGrant, { store, observer, clock }: FeedContext): CatchUpReporter {
+/** Reports how far the feed is from its end while it catches up. */
+export function createCatchUpReporter(lease: LeaseGrant, { store, observer, clock }: FeedContext) {
   let meter = createPaceMeter();
   let entries = 0;
   let storedAt: number | null = null;
   return {
-    pageCommitted: async ({ items, provenUpTo, polledAt, monotonicTimeOf }) => {
+    /** Called after the commit of a page that is not the last. */
+    pageCommitted: async ({ items, provenUpTo, polledAt, monotonicTimeOf }: FetchedPage): Promise<void> => {
       const now = clock.monotonic();
       entries += items;
       // The end of the feed is now, so the remaining time is the lag of the feed.
@@ -30,7 +26,8 @@ export function createCatchUpReporter(lease: LeaseGrant, { store, observer, cloc
       storedAt = now;
       await store.storePace(lease, pace);
     },
-    stop: async () => {
+    /** Called when the feed has caught up or is stuck. */
+    stop: async (): Promise<void> => {
       if (entries > 0) observer.reading('feed', null);
       const wasStored = storedAt !== null;
       meter = createPaceMeter();

@@ -1,25 +1,8 @@
 import type { FeedStore } from '../ports/index.js';
 import type { ProcessLeases } from './process-leases.js';
 
-/** The announcement of this process in a schema, by which processes that share feeds find each other. */
-export interface CheckIn {
-  /**
-   * Announces the process if it follows several feeds and this schema is used for announcements; otherwise ends its announcement.
-   * Announces again only after half of the interval. Waits, and may reject, only until the first success: from then on, feeds do
-   * not wait for a locked table.
-   */
-  checkIn(): Promise<void>;
-  /** Ends the announcement, so that the others need not wait for it to expire. Never rejects. */
-  checkOut(): Promise<void>;
-  /** Ends the announcements of a dead predecessor, so that it does not count towards the shares. Never rejects. */
-  checkOutPredecessor(predecessor: string): Promise<void>;
-}
-
-export function createCheckIn(
-  schema: string,
-  store: Pick<FeedStore, 'checkIn' | 'checkOut'>,
-  process: ProcessLeases,
-): CheckIn {
+/** Creates the announcement of this process in a schema, by which processes that share feeds find each other. */
+export function createCheckIn(schema: string, store: Pick<FeedStore, 'checkIn' | 'checkOut'>, process: ProcessLeases) {
   const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, deadPredecessors } = process;
   const endedDead = new Set<string>();
   let checkedAt: number | null = null;
@@ -38,6 +21,7 @@ export function createCheckIn(
     checkedAt = now;
     share.setProcesses(announcementSchemas.record(schema, announced, now));
   };
+  /** Ends the announcement, so that the others need not wait for it to expire. Never rejects. */
   const checkOut = async () => {
     await current?.catch(() => {});
     if (checkedAt === null) return;
@@ -45,7 +29,12 @@ export function createCheckIn(
     await store.checkOut(holder).catch(() => {});
   };
   return {
-    checkIn: async () => {
+    /**
+     * Announces the process if it follows several feeds and this schema is used for announcements; otherwise ends its announcement.
+     * Announces again only after half of the interval. Waits, and may reject, only until the first success: from then on, feeds do
+     * not wait for a locked table.
+     */
+    checkIn: async (): Promise<void> => {
       if (share.followed() < 2 || !announcementSchemas.has(schema)) return checkOut();
       if (checkedAt !== null && clock.monotonic() - checkedAt < intervalMs / 2) return;
       current ??= announce().finally(() => {
@@ -55,7 +44,8 @@ export function createCheckIn(
       else current.catch(() => {});
     },
     checkOut,
-    checkOutPredecessor: async (predecessor) => {
+    /** Ends the announcements of a dead predecessor, so that it does not count towards the shares. Never rejects. */
+    checkOutPredecessor: async (predecessor: string): Promise<void> => {
       if (predecessor === holder) return;
       deadPredecessors.add(predecessor);
       if (checkedAt !== null) await endDead();

@@ -1,29 +1,23 @@
 import type { FreshnessClaim } from '../ports/index.js';
 import type { FetchedPage } from './read-page.js';
 
+export type FreshnessClaims = ReturnType<typeof createFreshnessClaims>;
+
 /**
  * Derives from the pages of a feed, in order, what their commits may claim (promise 10). At the end of the feed, that is the time of
  * the poll. Before it, only delivery times show how far the feed was read, and the clock that sets them may differ from any other.
  * So they are only compared with each other: the first entry after an end was delivered after the poll that found this end, and
  * each later one by as much later as its delivery time is. Before the first end, nothing is claimed.
  */
-export interface FreshnessClaims {
-  /** Returns what the commit of the next page may claim. */
-  next(page: FetchedPage): Omit<FreshnessClaim, 'atEnd'>;
-  /** Called when nothing followed a page: it was the end of the feed, or as short as the end. */
-  ended(page: Pick<FetchedPage, 'polledAt'>): void;
-  /** Called when the next page is not the one after the last page. */
-  moved(): void;
-}
-
-export function createFreshnessClaims(): FreshnessClaims {
+export function createFreshnessClaims() {
   /** When the poll that found the last end was sent; null if an entry followed. */
   let endAt: number | null = null;
   /** Maximum lead of delivery times over monotonic ones, milliseconds; null while unknown. */
   let aheadMs: number | null = null;
   let latest: Date | null = null;
   return {
-    next: (page) => {
+    /** Returns what the commit of the next page may claim. */
+    next: (page: FetchedPage): Omit<FreshnessClaim, 'atEnd'> => {
       const { provenUpTo, polledAt } = page;
       const first = latest === null ? null : firstDelivery(page, latest);
       if (endAt !== null && first !== null) aheadMs = first.getTime() - endAt;
@@ -37,10 +31,12 @@ export function createFreshnessClaims(): FreshnessClaims {
       const lastDelivered = Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1;
       return { polledAt, lastDelivered, lastDeliveredAt: provenUpTo };
     },
-    ended: ({ polledAt }) => {
+    /** Called when nothing followed a page: it was the end of the feed, or as short as the end. */
+    ended: ({ polledAt }: Pick<FetchedPage, 'polledAt'>): void => {
       endAt = polledAt;
     },
-    moved: () => {
+    /** Called when the next page is not the one after the last page. */
+    moved: (): void => {
       endAt = null;
     },
   };

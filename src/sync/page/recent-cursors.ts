@@ -1,13 +1,10 @@
 /** Maximum number of cursors to remember: each of a thousand feeds has them in memory while they catch up. */
 const MAX_REMEMBERED = 200;
 
-/** Detects cursors that go in circles, which would be polled without a pause. */
-export interface RecentCursors {
-  /** Remembers a cursor. Returns whether it was remembered before. */
-  remember(cursor: string | null): boolean;
-}
+export type RecentCursors = ReturnType<typeof createRecentCursors>;
 
-export function createRecentCursors(): RecentCursors {
+/** Detects cursors that go in circles, which would be polled without a pause. */
+export function createRecentCursors() {
   const remembered = new Set<string>();
   // In a longer circle one cursor is kept for 1, 2, 4, … further ones, so that it returns at last (Brent's algorithm).
   let kept = '';
@@ -21,7 +18,8 @@ export function createRecentCursors(): RecentCursors {
     sinceKept = 0;
   };
   return {
-    remember: (cursor) => {
+    /** Remembers a cursor. Returns whether it was remembered before. */
+    remember: (cursor: string | null): boolean => {
       if (cursor === null) return false;
       if (remembered.has(cursor) || cursor === kept) return true;
       keep(cursor);

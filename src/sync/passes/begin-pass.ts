@@ -11,19 +11,14 @@ import { readServiceDate } from '../recovery/probe.js';
 const ASK_EVERY_MS = { due: 10_000, firstReading: 60_000, waiting: 600_000 };
 
 /** Begins recent or full passes when they are due. */
-export interface PassStarter {
-  /** Returns whether one may be due. */
-  mayBeDue(): boolean;
-  /** Begins a pass. Returns null if none is due, or the feed has not reached its end. */
-  beginDue(signal: AbortSignal): Promise<Pass | null>;
-}
-
-export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, context: FeedContext): PassStarter {
+export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, context: FeedContext) {
   const { store, clock, reconcile } = context;
   const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
   if (intervalMs === null) return { mayBeDue: () => false, beginDue: async () => null };
   let askAt = Number.NEGATIVE_INFINITY;
+  /** Returns whether one may be due. */
   const mayBeDue = () => clock.monotonic() >= askAt;
+  /** Begins a pass. Returns null if none is due, or the feed has not reached its end. */
   const beginDue = async (signal: AbortSignal) => {
     if (!mayBeDue()) return null;
     const last = await store.readLastPass(lease.feed, kind);

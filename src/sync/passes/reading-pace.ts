@@ -14,21 +14,19 @@ interface Sample {
   readonly entries: number;
 }
 
-/** Measures how fast the feed or a pass is read, and estimates the time to its end from the remaining delivery time. */
-export interface PaceMeter {
-  /**
-   * Called after every page. Returns null until the minimum time span has passed.
-   * @param at monotonic time, milliseconds
-   * @param entries of this page
-   * @param remainingMs delivery time between the page and the end; null if the page does not show it
-   */
-  measure(at: number, entries: number, remainingMs: number | null): ReadingPace | null;
-}
+export type PaceMeter = ReturnType<typeof createPaceMeter>;
 
-export function createPaceMeter(): PaceMeter {
+/** Measures how fast the feed or a pass is read, and estimates the time to its end from the remaining delivery time. */
+export function createPaceMeter() {
   let samples: Sample[] = [];
   return {
-    measure: (at, entries, remainingMs) => {
+    /**
+     * Called after every page. Returns null until the minimum time span has passed.
+     * @param at monotonic time, milliseconds
+     * @param entries of this page
+     * @param remainingMs delivery time between the page and the end; null if the page does not show it
+     */
+    measure: (at: number, entries: number, remainingMs: number | null): ReadingPace | null => {
       const last = samples.at(-1);
       const now: Sample = {
         at,

@@ -34,25 +34,22 @@ export function cursorRejection(error: unknown): 'certain' | 'possible' | null {
 /** Number of such errors in a row after which an error counts as persistent. */
 const PERSISTENT_ERRORS = 3;
 
-/** Counts consecutive errors that may mean that the same cursor is rejected. */
-export interface CursorRefusals {
-  /** Counts the error. Returns whether to check if the cursor is rejected. */
-  isPersistent(cursor: string, error: unknown): boolean;
-  /** Called when the service accepted the request. */
-  accepted(): void;
-}
+export type CursorRefusals = ReturnType<typeof createCursorRefusals>;
 
-export function createCursorRefusals(): CursorRefusals {
+/** Counts consecutive errors that may mean that the same cursor is rejected. */
+export function createCursorRefusals() {
   let refused: string | null = null;
   let errors = 0;
   return {
-    isPersistent: (cursor, error) => {
+    /** Counts the error. Returns whether to check if the cursor is rejected. */
+    isPersistent: (cursor: string, error: unknown): boolean => {
       const rejection = cursorRejection(error);
       errors = rejection === null ? 0 : cursor === refused ? errors + 1 : 1;
       refused = cursor;
       return rejection === 'certain' || errors >= PERSISTENT_ERRORS;
     },
-    accepted: () => {
+    /** Called when the service accepted the request. */
+    accepted: (): void => {
       errors = 0;
     },
   };

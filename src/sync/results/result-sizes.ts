@@ -1,20 +1,17 @@
-/** Sizes of a feed's latest results, by which memory is reserved for the next ones. */
-export interface ResultSizes {
-  /** Size of the largest of them, bytes; null: none is known. */
-  readonly largest: number | null;
-  add(bytes: number): void;
-}
+export type ResultSizes = ReturnType<typeof createResultSizes>;
 
 /** Number of results to remember. */
 const REMEMBERED = 8;
 
-export function createResultSizes(): ResultSizes {
+/** Keeps the sizes of a feed's latest results, by which memory is reserved for the next ones. */
+export function createResultSizes() {
   const sizes: number[] = [];
   return {
-    get largest() {
+    /** Size of the largest of them, bytes; null: none is known. */
+    get largest(): number | null {
       return sizes.length === 0 ? null : Math.max(...sizes);
     },
-    add: (bytes) => {
+    add: (bytes: number): void => {
       sizes.push(bytes);
       if (sizes.length > REMEMBERED) sizes.shift();
     },

@@ -3,23 +3,14 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedStore } from '../ports/index.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 
-/** Tracks by the store's own statements whether the database is reachable, and ends pauses when it is reachable again. */
-export interface DatabaseWatch {
-  /** The store, with its statements watched. */
-  readonly store: FeedStore;
-  /**
-   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
-   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
-   */
-  pauseAfterFailure(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
-  /** Records that a statement of this process other than those of the store has succeeded. */
-  databaseAnswered(): void;
-}
+export type DatabaseWatch = ReturnType<typeof watchDatabase>;
 
-export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): DatabaseWatch {
+/** Tracks by the store's own statements whether the database is reachable, and ends pauses when it is reachable again. */
+export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>) {
   let unreachable = false;
   let recovery = new AbortController();
-  const databaseAnswered = () => {
+  /** Records that a statement of this process other than those of the store has succeeded. */
+  const databaseAnswered = (): void => {
     if (!unreachable) return;
     unreachable = false;
     recovery.abort(WAIT_OVER);
@@ -40,9 +31,14 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
       },
     );
   return {
+    /** The store, with its statements watched. */
     store: watchedStore(store, watched),
     databaseAnswered,
-    pauseAfterFailure: async (error, ms, signal) => {
+    /**
+     * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
+     * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
+     */
+    pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
       if (!unreachable || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
       const until = linkedSignal(signal, recovery.signal);
       try {

@@ -1,29 +1,23 @@
-/** Open while the feed has nothing to read. Passes that must not delay new runs wait for it. */
-export interface IdleGate {
-  readonly isOpen: boolean;
-  open(): void;
-  close(): void;
-  /** Resolves while the gate is open, or when the signal aborts. */
-  wait(signal: AbortSignal): Promise<void>;
-}
+export type IdleGate = ReturnType<typeof createIdleGate>;
 
-/** Closed until the feed opens it. */
-export function createIdleGate(): IdleGate {
+/** A gate that the feed opens while it has nothing to read. Passes that must not delay new runs wait for it. */
+export function createIdleGate() {
   let isOpen = false;
   const waiting = new Set<() => void>();
   return {
-    get isOpen() {
+    get isOpen(): boolean {
       return isOpen;
     },
-    open: () => {
+    open: (): void => {
       isOpen = true;
       for (const resume of waiting) resume();
     },
-    close: () => {
+    close: (): void => {
       isOpen = false;
     },
-    wait: (signal) =>
-      new Promise((resolve) => {
+    /** Resolves while the gate is open, or when the signal aborts. */
+    wait: (signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
         if (isOpen || signal.aborted) return resolve();
         const resume = () => {
           waiting.delete(resume);
