@@ -15,19 +15,6 @@ import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 import { whileRunning } from '../sync/waiting/while-running.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
-/** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */
-export interface SchemaWatch {
-  /**
-   * Migrates the schema if that is enabled, unless it has just been checked. Concurrent calls share one check. Rejects if the schema
-   * cannot be used, and as soon as the signal aborts.
-   */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Returns the store with leases that cannot be renewed once this release can no longer use the schema. */
-  guard(store: FeedStore): FeedStore;
-  /** Resolves when the setup of the reports has finished, at the latest soon after its signal has aborted. Never rejects. */
-  finished(): Promise<void>;
-}
-
 export interface WatchContext {
   /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
@@ -52,7 +39,10 @@ type Setup = 'reader role' | 'time zone';
 /** Pause before a setup of the reports that failed is tried again, milliseconds. */
 const REPORTS_RETRY_MS = 60_000;
 
-/** @param stop ends a migration and the setup of the reports */
+/**
+ * Watches whether this release can use the schema. A newer release may migrate it while the daemon is running.
+ * @param stop ends a migration and the setup of the reports
+ */
 export function watchSchema(
   settings: DatabaseSettings,
   {
@@ -69,7 +59,7 @@ export function watchSchema(
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
-): SchemaWatch {
+) {
   readiness.waitingFor('the database schema has not been verified yet');
   // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
   let reports: Promise<unknown> | undefined;
@@ -139,11 +129,18 @@ export function watchSchema(
     return preparing;
   };
   return {
-    finished: async () => {
+    /** Resolves when the setup of the reports has finished, at the latest soon after its signal has aborted. Never rejects. */
+    finished: async (): Promise<void> => {
       await reports;
     },
-    ready: async (signal) => (isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal)),
-    guard: (store) => ({
+    /**
+     * Migrates the schema if that is enabled, unless it has just been checked. Concurrent calls share one check. Rejects if the schema
+     * cannot be used, and as soon as the signal aborts.
+     */
+    ready: async (signal: AbortSignal): Promise<void> =>
+      isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal),
+    /** Returns the store with leases that cannot be renewed once this release can no longer use the schema. */
+    guard: (store: FeedStore): FeedStore => ({
       ...store,
       // A leader renews each lease at least every 10 s, so it notices a newer schema soon after the last check expires. Without a
       // lease, it waits until it can use the schema again.

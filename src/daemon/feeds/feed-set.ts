@@ -4,15 +4,7 @@ import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
 import type { RunningFeed } from './run-feed.js';
 
-export interface FeedSet {
-  /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
-  follow(file: Pick<FeedsFile, 'feeds' | 'invalid'>): void;
-  /** Returns the names of feeds to which the file gives another schema, service or key. */
-  movedIn(file: Pick<FeedsFile, 'feeds'>): readonly string[];
-  running(): readonly RunningFeed[];
-  /** Stops all feeds. Never rejects. */
-  stop(): Promise<void>;
-}
+export type FeedSet = ReturnType<typeof createFeedSet>;
 
 type Settings = SettingsFor<Group>;
 
@@ -44,7 +36,7 @@ export function createFeedSet(
   start: StartFeed,
   onStopped: (feed: RunningFeed) => void,
   onFailed: (error: unknown) => void,
-): FeedSet {
+) {
   const wanted = new Map<string, Settings>();
   const startOptions = new Map<string, Omit<StartOptions, 'isFirst'>>();
   const followed = new Map<string, Followed>();
@@ -76,8 +68,11 @@ export function createFeedSet(
   };
 
   return {
-    movedIn: ({ feeds }) => feeds.filter(isMoved).map(({ feed }) => feed.name),
-    follow: (file) => {
+    /** Returns the names of feeds to which the file gives another schema, service or key. */
+    movedIn: ({ feeds }: Pick<FeedsFile, 'feeds'>): readonly string[] =>
+      feeds.filter(isMoved).map(({ feed }) => feed.name),
+    /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
+    follow: (file: Pick<FeedsFile, 'feeds' | 'invalid'>): void => {
       const { added, removed, changed } = changesOf(wanted, file);
       const started = [...changed, ...added];
       for (const name of removed) {
@@ -100,8 +95,9 @@ export function createFeedSet(
       for (const name of [...removed, ...started.map(({ feed }) => feed.name)]) update(name);
       isFirst = false;
     },
-    running: () => [...followed.values()].map(({ feed }) => feed),
-    stop: async () => {
+    running: (): readonly RunningFeed[] => [...followed.values()].map(({ feed }) => feed),
+    /** Stops all feeds. Never rejects. */
+    stop: async (): Promise<void> => {
       wanted.clear();
       const ends = [...followed.values()].map(({ feed, stop }) => {
         stop.abort();

@@ -4,8 +4,6 @@
  */
 const ANNOUNCEMENT_SCHEMAS = 3;
 
-export type AnnouncementSchemas = ReturnType<typeof createAnnouncementSchemas>;
-
 /**
  * The schemas of a process's feeds. The process announces itself in the first few by name, and finds other processes there.
  * @param validMs time for which the announcements read from a schema are valid; all times are monotonic, milliseconds

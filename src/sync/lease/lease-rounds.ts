@@ -4,45 +4,10 @@ import { createDueRenewals } from './due-renewals.js';
 import { MAX_ROUND_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
-/**
- * The leases of all feeds that a process follows in a schema: each round is at most one statement for all feeds that wait for it. Processes
- * that follow many feeds share them evenly.
- */
-export interface LeaseRounds {
-  /** Time between two rounds, milliseconds. */
-  readonly intervalMs: number;
-  /** Follows a feed: from now on it counts towards the feeds that the process shares. */
-  follow(feed: string): void;
-  /** Stops following a feed. After its last feed, the process is no longer announced in the schema. Never rejects. */
-  unfollow(feed: string): Promise<void>;
-  /**
-   * Waits for the next check of a feed without a lease, which reads its status. Resolves with null when the signal aborts; rejects
-   * only because of a bug.
-   * @param immediately whether the feed has just begun to wait for its lease, so that it is checked immediately
-   */
-  checkStatus(feed: string, signal: AbortSignal, immediately: boolean): Promise<RoundAnswer<FeedStatus> | null>;
-  /**
-   * Takes a lease through the store. Resolves with null if that is not possible now: the process already leads its share of feeds,
-   * or a commit locks the feed. Also rejects when the signal aborts while it waits for its turn. `askedAt`: monotonic time.
-   */
-  take(
-    feed: FeedIdentity,
-    replaced: string | null,
-    signal: AbortSignal,
-  ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null } | null>;
-  /**
-   * Waits for the next round of renewals. The answer is null if the lease was lost or is to be given back to another process.
-   * Resolves with null when the signal aborts; rejects only because of a bug.
-   */
-  renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<HeldLease | null> | null>;
-  /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
-  extended(lease: LeaseGrant, sentAt: number): void;
-  /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */
-  release(lease: LeaseGrant): Promise<void>;
-}
+export type LeaseRounds = ReturnType<typeof createLeaseRounds>;
 
 /** A lease that is still held. `extended`: it was not renewed, because a commit has just extended it. */
-export type HeldLease = LeaseRenewal | 'extended';
+type HeldLease = LeaseRenewal | 'extended';
 
 /** A schema with the leases of its feeds. */
 export interface LeaseSchema {
@@ -62,7 +27,11 @@ export interface LeaseSchema {
   ready(signal: AbortSignal): Promise<void>;
 }
 
-export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
+/**
+ * The leases of all feeds that a process follows in a schema: each round is at most one statement for all feeds that wait for it. Processes
+ * that follow many feeds share them evenly.
+ */
+export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema) {
   const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, limitTaking, waitForRow } = process;
   const followed = new Set<string>();
   const { checkIn, checkOut, checkOutPredecessor } = createCheckIn(schema, store, process);
@@ -123,21 +92,32 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     },
   });
   return {
+    /** Time between two rounds, milliseconds. */
     intervalMs,
-    follow: (feed) => {
+    /** Follows a feed: from now on it counts towards the feeds that the process shares. */
+    follow: (feed: string): void => {
       followed.add(feed);
       announcementSchemas.add(schema);
       share.follow(feed);
     },
-    unfollow: async (feed) => {
+    /** Stops following a feed. After its last feed, the process is no longer announced in the schema. Never rejects. */
+    unfollow: async (feed: string): Promise<void> => {
       followed.delete(feed);
       share.unfollow(feed);
       if (followed.size > 0) return;
       announcementSchemas.delete(schema);
       await checkOut();
     },
+    /**
+     * Waits for the next check of a feed without a lease, which reads its status. Resolves with null when the signal aborts; rejects
+     * only because of a bug. A feed that has just begun to wait for its lease is checked immediately.
+     */
     checkStatus: checks.next,
-    take: (feed, replaced, signal) =>
+    /**
+     * Takes a lease through the store. Resolves with null if that is not possible now: the process already leads its share of feeds,
+     * or a commit locks the feed. Also rejects when the signal aborts while it waits for its turn. `askedAt`: monotonic time.
+     */
+    take: (feed: FeedIdentity, replaced: string | null, signal: AbortSignal) =>
       limitTaking(
         async () => {
           const askedAt = clock.monotonic();
@@ -161,7 +141,11 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         },
         { signal },
       ),
-    renew: async (lease, signal) => {
+    /**
+     * Waits for the next round of renewals. The answer is null if the lease was lost or is to be given back to another process.
+     * Resolves with null when the signal aborts; rejects only because of a bug.
+     */
+    renew: async (lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<HeldLease | null> | null> => {
       const round = await renewals.next(lease, signal);
       if (round === null || 'error' in round || round.answer === null || round.answer === 'extended') return round;
       if (round.answer.heldForMs >= leaseTtlMs / 2) return round;
@@ -175,8 +159,10 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         return { error, pauseMs: intervalMs };
       }
     },
-    extended: ({ feed }, sentAt) => dueRenewals.extended(feed, sentAt),
-    release: async (lease) => {
+    /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
+    extended: ({ feed }: LeaseGrant, sentAt: number) => dueRenewals.extended(feed, sentAt),
+    /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */
+    release: async (lease: LeaseGrant): Promise<void> => {
       share.release(lease.feed);
       dueRenewals.forget(lease.feed);
       await store.releaseLease(lease).catch(() => {});

@@ -20,20 +20,7 @@ export interface ReadAheadOptions {
   readonly monotonic: () => number;
 }
 
-export interface ReadAhead {
-  /**
-   * Returns the next page in order once it is complete, joined with any complete pages that follow it: there are some if the
-   * store is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the
-   * failure of a page; no page follows it.
-   */
-  next(): Promise<CompletedPage | null>;
-  /** Releases the memory of the first returned page that is not released yet. */
-  release(): void;
-  /** Cancels all requests and releases the memory of pages that were not returned. The others may still be in use. */
-  stop(): void;
-  /** Stops, and releases all memory. */
-  close(): void;
-}
+export type ReadAhead = ReturnType<typeof readAhead>;
 
 interface HeldPage {
   readonly ticket: MemoryTicket;
@@ -43,7 +30,7 @@ interface HeldPage {
 }
 
 /** Reads pages from a position on. While one is committed, the next ones are requested and their results loaded. */
-export function readAhead(start: Position, options: ReadAheadOptions, signal: AbortSignal): ReadAhead {
+export function readAhead(start: Position, options: ReadAheadOptions, signal: AbortSignal) {
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
@@ -84,7 +71,8 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
     for (const { ticket } of pages) ticket.close();
     changes.notify();
   };
-  const stop = () => {
+  /** Cancels all requests and releases the memory of pages that were not returned. The others may still be in use. */
+  const stop = (): void => {
     linked.abort();
     linked.unlink();
     closeAll(held);
@@ -94,7 +82,12 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
     throw error;
   };
   return {
-    next: async () => {
+    /**
+     * Returns the next page in order once it is complete, joined with any complete pages that follow it: there are some if the
+     * store is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the
+     * failure of a page; no page follows it.
+     */
+    next: async (): Promise<CompletedPage | null> => {
       while (held.length === 0 && !finished) await changes.wait();
       const [first] = held;
       if (first === undefined || until.aborted) return null;
@@ -105,9 +98,11 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       returned.push(held.splice(0, joined));
       return joinPages(page, following.slice(0, joined - 1));
     },
+    /** Releases the memory of the first returned page that is not released yet. */
     release: () => closeAll(returned.shift() ?? []),
     stop,
-    close: () => {
+    /** Stops, and releases all memory. */
+    close: (): void => {
       stop();
       closeAll(returned.flat());
     },
