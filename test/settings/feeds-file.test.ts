@@ -54,6 +54,7 @@ const FULL = `
   start: 2026-01-31T00:00:00Z
   markdown: yes
   pollInterval: 1m
+  readerRole: globex_reader
 `;
 
 test('the version of a file changes when it is replaced, made readable or removed', async () => {
@@ -81,7 +82,11 @@ test('the version of a file changes when it is replaced, made readable or remove
 
 describe('the feeds file', () => {
   test('overrides the environment with each key, and inherits the others', async () => {
-    const { feeds, invalid } = await read(FULL, { SCANFEED_POLL_INTERVAL: '30s', SCANFEED_LEASE_TTL: '20s' });
+    const { feeds, invalid } = await read(FULL, {
+      SCANFEED_POLL_INTERVAL: '30s',
+      SCANFEED_LEASE_TTL: '20s',
+      SCANFEED_READER_ROLE: 'common_reader',
+    });
     expect(invalid).toEqual([]);
     const [acme, globex] = feeds;
     expect(acme?.service.baseUrl).toBe('https://service.example/v1');
@@ -89,7 +94,8 @@ describe('the feeds file', () => {
     expect(acme?.feed).toMatchObject({ name: 'acme', pollIntervalMs: 30_000, leaseTtlMs: 20_000, start: 'beginning' });
     expect(globex?.service.baseUrl).toBe('https://eu.service.example/v1');
     expect(await globex?.service.readApiKey()).toBe('key-of-globex');
-    expect(globex?.database).toMatchObject({ schema: 'globex' });
+    expect(acme?.database.readerRole).toBe('common_reader');
+    expect(globex?.database).toMatchObject({ schema: 'globex', readerRole: 'globex_reader' });
     expect(globex?.feed).toMatchObject({
       name: 'globex',
       filters: { environment: 'all', status: ['completed', 'failed'], documentType: 'rechnung' },
@@ -137,8 +143,10 @@ describe('the feeds file', () => {
   });
 
   test('sets the default where a key has no value', async () => {
-    const { feeds } = await read('- name: acme\n  pollInterval:\n  filters:\n', { SCANFEED_POLL_INTERVAL: '30s' });
+    const env = { SCANFEED_POLL_INTERVAL: '30s', SCANFEED_READER_ROLE: 'common_reader' };
+    const { feeds } = await read('- name: acme\n  pollInterval:\n  filters:\n  readerRole:\n', env);
     expect(feeds[0]?.feed.pollIntervalMs).toBe(5_000);
+    expect(feeds[0]?.database.readerRole).toBeNull();
   });
 
   test('reports all mistakes with the line, the feed and the key', async () => {
@@ -184,6 +192,7 @@ describe('the feeds file', () => {
     ['filters: completed', 'filters is set (value hidden), but it is not a map'],
     ['filters: {status: []}', 'filters.status is set (value hidden), but it is not a list of statuses'],
     ['filters: {status: [failed, ~]}', 'filters.status is "failed,~"; expected: one or more of completed, failed'],
+    ['readerRole: Public', 'readerRole is "Public"; expected: lower-case letters'],
     ['schema: {name: acme}', 'schema is set (value hidden), but it is not one value; expected: lower-case letters'],
     ['schema: [acme]', 'schema is set (value hidden), but it is not one value'],
     ['? [a, b]\n  : c', '"" is set (value hidden), but a feed has no such key'],
@@ -405,6 +414,7 @@ describe('changesOf', () => {
     'start: 2026-01-31T00:00:00Z',
     'markdown: true',
     'pollInterval: 1m',
+    'readerRole: other_reader',
   ])('returns a feed with another %s', async (key) => {
     expect(await changesBetween('[{name: a}, {name: b}]', `[{name: a, ${key}}, {name: b}]`)).toEqual({
       ...NOTHING,

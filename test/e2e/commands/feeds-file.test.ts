@@ -151,6 +151,30 @@ it('sql, views and erase use the schema of the feed', async () => {
   expect(JSON.parse(erased)).toMatchObject([{ scanId: 'scan-of-globex', stored: false }]);
 });
 
+it('migrate and views let only the reader role of the feed read its schema', async () => {
+  const other = `scanfeed_reader_of_globex_${process.pid}`;
+  write(`${entryOf('acme')}${entryOf('globex')}  readerRole: ${other}\n`);
+  await bench.rows(sql`DROP OWNED BY ${sql.id(reader)}`); // the rights of before
+  expect(await run(migrate, ['migrate'])).toMatchObject({ exitCode: 0, err: '' });
+  for (const name of NAMES) {
+    expect(await run(views, ['views', 'refresh', '--feed', name])).toMatchObject({ exitCode: 0 });
+  }
+  const readable = await bench.rows(sql<{ role: string; schema: string; views: number; typed: number }>`
+    SELECT rolname::text AS role, nspname::text AS schema, count(*)::int AS views,
+      (count(*) FILTER (WHERE relname LIKE 'document%'))::int AS typed
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, pg_roles
+    WHERE rolname IN (${reader}, ${other}) AND nspname LIKE 'schema\\_%\\_reporting' AND relkind = 'v'
+      AND has_schema_privilege(rolname, nspname, 'USAGE') AND has_table_privilege(rolname, pg_class.oid, 'SELECT')
+    GROUP BY 1, 2 ORDER BY 1, 2`);
+  await bench.rows(sql`DROP OWNED BY ${sql.id(other)}`);
+  await bench.rows(sql`DROP ROLE ${sql.id(other)}`);
+  const all = { views: readable[0]?.views, typed: 2 };
+  expect(readable).toEqual([
+    { role: reader, schema: 'schema_acme_reporting', ...all },
+    { role: other, schema: 'schema_globex_reporting', ...all },
+  ]);
+});
+
 describe('migrate with a feeds file', () => {
   const NEWER = sql`INSERT INTO schema_acme.migrations (version, name, works_from) VALUES (9999, 'newer', 9999)`;
   beforeEach(() => bench.rows(NEWER));
