@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { entryJson, raw } from '../../support/entries.js';
@@ -222,6 +223,26 @@ describe('a typed view', () => {
       FROM scanfeed_reporting.document_rechnung`);
     expect(sums).toEqual([{ sum: '3238.794', wrong: 0 }]);
   });
+
+  it.each([
+    { first: 'a number', value: raw('1.10'), total: '1236803.894', not_counted: '6' },
+    { first: 'a text', value: 'x', total: '1236802.794', not_counted: '7' },
+  ])(
+    'is summed, with the number of values that are left out, as documented when its first value is $first',
+    async ({ value, total, not_counted }) => {
+      await store({ betrag: value });
+      await build();
+      const counted = [raw('1000'), '1.234,56', '1.234.567', raw('1.234')];
+      const left = ['1.234', '0.500', 'viel', true, { wert: 900 }, [1]];
+      for (const betrag of [...counted, ...left, '', null, {}, [], undefined]) await store({ betrag });
+      await build();
+      const page = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+      const [, statement = ''] = /```sql untested\n([^`]*not_counted[^`]*)```/.exec(page) ?? [];
+      const forTexts = (name: string) => (name === 'betrag' ? 'betrag__number' : 'betrag');
+      const query = value === 'x' ? statement.replaceAll(/\bbetrag(__text)?\b(?!')/g, forTexts) : statement;
+      expect(await bench.rows(sql.raw(query))).toEqual([{ total, not_counted }]);
+    },
+  );
 
   it('gets the most frequent type when the first values differ', async () => {
     const page = ['2026-01-01', '2026-01-02', 'unbekannt'].map((datum, index) =>
