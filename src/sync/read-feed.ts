@@ -173,20 +173,26 @@ async function storeInOrder(
     }
     return 'more';
   };
+  /** A function of its own, because a page in a variable of the loop would stay in memory while the loop waits for the next one. */
+  const beginNext = async (): Promise<PageProgress | null> => {
+    const page = await nextPage(pages, storing);
+    const overlaps = page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);
+    const progress = overlaps ? 'more' : await waitUntilAtMost(0);
+    if (page === null || progress !== 'more') return progress;
+    onRead();
+    const result = storePage(page, storing.at(-1)?.result ?? null);
+    // Reading stops at once when a page fails or leads no further.
+    result.then(({ progress }) => progress !== 'more' && pages.stop(), pages.stop);
+    storing.push({ result, isOrdinary: isOrdinary(page) });
+    return null;
+  };
   try {
     for (;;) {
       observer.ticked(stepMs);
       const earlier = await waitUntilAtMost(maxPageCommits - 1);
       if (earlier !== 'more') return earlier;
-      const page = await nextPage(pages, storing);
-      const overlaps = page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);
-      const progress = overlaps ? 'more' : await waitUntilAtMost(0);
-      if (page === null || progress !== 'more') return progress;
-      onRead();
-      const result = storePage(page, storing.at(-1)?.result ?? null);
-      // Reading stops at once when a page fails or leads no further.
-      result.then(({ progress }) => progress !== 'more' && pages.stop(), pages.stop);
-      storing.push({ result, isOrdinary: isOrdinary(page) });
+      const progress = await beginNext();
+      if (progress !== null) return progress;
     }
   } finally {
     await Promise.allSettled(storing.map(({ result }) => result));

@@ -89,20 +89,29 @@ export async function runPass(
   const begunAt = clock.monotonic();
   // The database has lost commits, or another writer moved the pass: a cursor may return without a circle.
   if (state.pass.cursor !== state.lastCursor) state.recentCursors = createRecentCursors();
+  /**
+   * Returns null if there is no page, or no time for one. A function of its own, because a page in a variable of the loop would
+   * stay in memory while the loop waits for the next one.
+   */
+  const storeNext = async (): Promise<PageProgress | null> => {
+    const page = await pages.next();
+    if (page === null) return null;
+    state.refusals.accepted();
+    if (waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
+    signal.throwIfAborted();
+    await assertSameOrganization(page, lease, context, signal);
+    const { progress, deadEnd } = await storePassPage(page, feedHadCursor, state, lease, context, signal);
+    pages.release();
+    if (progress === 'fenced') return progress;
+    state.rejected = null;
+    state.deadEnd = deadEnd;
+    state.lastCursor = state.pass.cursor;
+    return progress;
+  };
   try {
     while (clock.monotonic() - begunAt < SLICE_MS) {
-      const page = await pages.next();
-      if (page === null) return 'more';
-      state.refusals.accepted();
-      if (waitsForFeed && !(await waitForIdle(idle, clock, signal))) return 'more';
-      signal.throwIfAborted();
-      await assertSameOrganization(page, lease, context, signal);
-      const { progress, deadEnd } = await storePassPage(page, feedHadCursor, state, lease, context, signal);
-      pages.release();
-      if (progress === 'fenced') return progress;
-      state.rejected = null;
-      state.deadEnd = deadEnd;
-      state.lastCursor = state.pass.cursor;
+      const progress = await storeNext();
+      if (progress === null) return 'more';
       if (progress === 'unclear') return 'stuck';
       if (progress === 'stuck') state.recentCursors = createRecentCursors(); // after the pause the same cursors may return
       if (progress !== 'more') return progress;

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import type { Daemon } from '../../support/program/daemon.js';
@@ -58,6 +61,30 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB and the def
     await untilStored(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 400 });
     const limits = service.asked.map(({ query }) => query.limit);
     expect(limits.slice(0, 2)).toEqual(['200', '100']);
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
+  });
+
+  it('keeps no page of a feed that waits for memory when sixteen feeds have pages of 14 MB', PATIENCE, async () => {
+    const names = Array.from({ length: 16 }, (_, n) => `feed_${n}`);
+    const apiKeys = names.map((name) => ({ key: `${bench.secrets.apiKey}-${name}`, organization: 'north' }));
+    const service = await bench.startService({ apiKeys, switches: { inlineLimitBytes: MIB } });
+    const database = await bench.createDatabase();
+    const folder = await mkdtemp(join(tmpdir(), 'scanfeed-memory-'));
+    bench.afterwards(() => rm(folder, { recursive: true }));
+    const feedsFile = join(folder, 'feeds.json');
+    const feedOf = ({ key }: { readonly key: string }, n: number) => {
+      return { name: names[n], schema: names[n], baseUrl: service.url, apiKeyFile: join(folder, `${n}`), key };
+    };
+    const feeds = apiKeys.map(feedOf);
+    await Promise.all(feeds.map(({ apiKeyFile, key }) => writeFile(apiKeyFile, key)));
+    await writeFile(feedsFile, JSON.stringify(feeds.map(({ key: _, ...feed }) => feed)));
+    service.deliver(400, { dataJson: resultOf(70_000) });
+    const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...env } = bench.environment(service, database);
+    const daemon = bench.daemonInImage({ ...env, SCANFEED_FEEDS_FILE: feedsFile });
+    const stored = names.map((name) => `SELECT count(*)::int AS runs FROM ${name}.runs`).join(' UNION ALL ');
+    await expect
+      .poll(() => database.query<{ runs: number }>(stored).catch(() => []), PATIENCE)
+      .toEqual(names.map(() => ({ runs: 400 })));
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);
   });
 });
