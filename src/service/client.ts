@@ -90,10 +90,12 @@ export class ServiceClient implements FeedService {
   }
 
   /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
-  async submit({
-    signal,
-    ...request
-  }: SubmitRequest & { readonly signal?: AbortSignal | undefined }): Promise<SubmitResult> {
+  async submit(
+    options: SubmitRequest & { readonly signal?: AbortSignal | undefined },
+    ...more: readonly never[]
+  ): Promise<SubmitResult> {
+    requireOptions(options, more);
+    const { signal, ...request } = options;
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
       {
@@ -194,6 +196,12 @@ function nextCursorOf(value: unknown): string | null {
 function requireNoSignal(options: object): void {
   if (options instanceof AbortSignal || 'signal' in options)
     throw new InvalidArgumentError('signal is the last argument of readPage and readRun, not an option');
+}
+
+/** The same for a signal in place of the options or after them. @throws InvalidArgumentError */
+export function requireOptions(options: object, more: readonly never[]): void {
+  if (options instanceof AbortSignal || more.length > 0)
+    throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

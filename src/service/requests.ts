@@ -26,7 +26,8 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
   if (!Number.isInteger(limit) || limit < 1 || limit > 200) {
     throw new InvalidArgumentError('limit must be a whole number from 1 to 200');
   }
-  if (filters.status.length === 0) throw new InvalidArgumentError('status must name completed, failed or both');
+  if (!Array.isArray(filters.status) || filters.status.length === 0)
+    throw new InvalidArgumentError('status must be a list of completed, failed or both');
   if (filters.documentType === '') throw new InvalidArgumentError('documentType must not be empty');
   const parameters: [string, string][] = [
     ['status', filters.status.join(',')],

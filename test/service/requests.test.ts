@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { followFeed } from '../../src/library/follow-feed.js';
 import { InvalidArgumentError } from '../../src/service/errors/request-errors.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
@@ -74,6 +75,11 @@ describe('a feed request', () => {
       () => client.readRun('scan-1', signal as never),
       () => client.feedPage(signal as never),
       () => client.getRun('scan-1', signal as never),
+      () => client.feedPage({}, { signal } as never),
+      () => client.getRun('scan-1', {}, { signal } as never),
+      () => client.submit(pdf, { signal } as never),
+      () => followFeed(client, signal as never).next(),
+      () => followFeed(client, {}, { signal } as never).next(),
     ];
     for (const send of misplaced)
       expect(await rejection(send())).toMatchObject({
@@ -92,6 +98,7 @@ describe('a feed request', () => {
     ['limit 201', { limit: 201 }],
     ['limit 1.5', { limit: 1.5 }],
     ['no status', { status: [] }],
+    ['a status that is not in a list', { status: 'completed' as never }],
     ['an empty document type', { documentType: '' }],
     ['half a surrogate pair', { cursor: '\ud800' }],
   ])('is not sent when it has %s', async (_, query) => {
