@@ -92,9 +92,10 @@ export function describeOngoing({ since, failures, stage, kind, message }: Recen
   return `since ${formatTime(since)}, for ${lasts}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
 }
 
-function lastErrors({ recentErrors }: FeedReport): readonly Line[] {
+function lastErrors({ recentErrors, writesRefused }: FeedReport): readonly Line[] {
   const ended = recentErrors.filter(({ ongoing }) => !ongoing).slice(0, ERRORS_SHOWN);
-  if (ended.length === 0) return [['Last errors', 'none']];
+  const isFailing = writesRefused !== null || recentErrors.some(({ ongoing }) => ongoing);
+  if (ended.length === 0) return isFailing ? [] : [['Last errors', 'none']];
   return ended.map((error, index) => {
     const { since, failures, stage, kind, message } = error;
     const line = `${formatTime(since)}, ${lasted(error)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;

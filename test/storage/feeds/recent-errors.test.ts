@@ -97,6 +97,7 @@ describe('recent errors', () => {
 
   it('begin with ongoing outages when many others have ended since', async () => {
     await record([outage({ stage: 'lease', kind: 'schema', nextTryAt: 91_000 })]);
+    expect(await shown()).not.toMatch(/errors: +none/);
     for (let number = 2; number <= 41; number += 20) {
       const { recorder } = recorderAt(90_000);
       for (let n = number; n < number + 20; n += 1) {
