@@ -25,6 +25,8 @@ export interface CommandSetting {
   readonly columns?: number;
   /** The program that reads the output: called with all of it so far, returns false if it has ended. */
   readonly reader?: (out: string) => boolean;
+  /** Default `hastyClock`. */
+  readonly clock?: CommandProcess['clock'];
 }
 
 /** A clock that waits for nothing, so that pauses between tries cost no time. */
@@ -53,7 +55,7 @@ function secretsOf({ env }: CommandSetting): Record<string, string> {
 async function execute(
   { register }: CommandModule,
   args: readonly string[],
-  { env, answer, columns, reader }: CommandSetting,
+  { env, answer, columns, reader, clock = hastyClock }: CommandSetting,
 ): Promise<CommandRun> {
   let [out, err] = ['', ''];
   const print = (text: string) => {
@@ -68,7 +70,7 @@ async function execute(
   });
   register(program, {
     env: { ...env },
-    clock: hastyClock,
+    clock,
     write: (data) => {
       if (columns !== undefined) print(escapeControls(data));
       else print(typeof data === 'string' ? data : Buffer.from(data).toString('latin1'));

@@ -98,13 +98,15 @@ async function untilFinished(
   const progress = progressLine(io);
   let pass = requested;
   let leader: string | null = null;
+  let isLeaderless = false;
   const interrupted = await untilInterrupted(async (signal) => {
     announce();
     const check = async () => {
       leader = await leaderFor(pass, work);
       pass = await readAgain(pass, work);
       if (pass.finishedAt !== null || signal.aborted) return;
-      progress.show(() => describeProgress(pass, leader));
+      progress.show(() => describeProgress(pass, leader), (leader === null) !== isLeaderless);
+      isLeaderless = leader === null;
       await clock.sleep(CHECK_MS, signal);
     };
     const onPause = (line: string) => signal.aborted || progress.say(line);

@@ -20,9 +20,9 @@ export function progressLine({ note, redraws, noteColumns, clock }: CommandProce
     drawn = false;
   };
   return {
-    /** Shows the line if the last one is old enough. */
-    show: (line: () => string): void => {
-      if (clock.monotonic() - shownAt < every) return;
+    /** Shows the line if the last one is old enough, or `atOnce`. */
+    show: (line: () => string, atOnce = false): void => {
+      if (!atOnce && clock.monotonic() - shownAt < every) return;
       shownAt = clock.monotonic();
       note(redraws ? `\r${line().slice(0, longest)}\x1b[K` : `${line()}\n`);
       drawn = redraws;

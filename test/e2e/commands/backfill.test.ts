@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import * as backfill from '../../../src/cli/commands/backfill.js';
 import * as status from '../../../src/cli/commands/status.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { runCommand } from '../../support/command.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
@@ -62,19 +63,27 @@ test('shows the result of the running daemon, which stores missing runs without 
   expect(daemon.logged('finished backfill')).toMatchObject([{ stored: 3 }]);
 });
 
-test('leaves the backfill to the next daemon when none is running', async () => {
-  const { env, run, start, runs, lose, daemon, rows } = await startCaughtUp();
+test('leaves the backfill to the next daemon, and says at once what --wait waits for, when none is running', async () => {
+  const { service, env, run, runs, lose, daemon, rows, entriesRead } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
   expect(await run('--since', '31d')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^Requested a backfill .*\nNo daemon is running; the next `scanfeed run` runs it/),
   });
-  const waiting = start('--since', '31d', '--wait', '--json');
+  const standing = { ...systemClock, monotonic: () => 0 };
+  const waiting = runCommand(backfill, ['backfill', '--since', '31d', '--wait', '--json'], { env, clock: standing });
   await eventually(() => rows()).toMatchObject([{ finished_at: null }]);
-  await bench.daemon(env).logs('finished backfill');
-  expect(await waiting.exited).toMatchObject({ code: 0 });
-  expect(JSON.parse(waiting.stdout)).toMatchObject({
+  service.set(SLOW);
+  bench.daemon(env);
+  await eventually(entriesRead).toBeGreaterThan(15);
+  service.set({ latencyMs: 0 });
+  const { exitCode, out, err } = await waiting;
+  expect(exitCode).toBe(0);
+  expect(err).toMatch(
+    /^waiting for a daemon: start `scanfeed run` \(0 entries read\)\n(waiting for \S+ to begin|\d+ entries read.*)\n$/,
+  );
+  expect(JSON.parse(out)).toMatchObject({
     ...{ feed: 'default', kind: 'backfill', entries: all.length, stored: 3, cancelled: false, joined: true },
     finishedAt: expect.stringMatching(/Z$/),
   });
