@@ -175,7 +175,9 @@ describe('submit', () => {
     expect(result.out).toBe('');
     expect(result.err).toMatch(message);
     expect(result.err.match(/: not submitted: /g)).toHaveLength(2);
-    expect(result.err).toContain('8 files: 2 not submitted, 6 not sent\n');
+    expect(result.err).toContain(
+      '8 files: 2 not submitted, 6 not sent\nscanfeed: 8 of 8 files without a result; those not sent would get the same error',
+    );
   });
 
   it('creates another run with --new only when the run has failed, and once when repeated', async () => {
