@@ -7,6 +7,7 @@ import { caughtUp, failing, readingHistory, starting } from '../support/status-p
 
 const { report, now } = caughtUp();
 const [error] = failing().report.currentErrors;
+const leaseError = { ...error, stage: 'lease' } as NonNullable<typeof error>;
 const reported = (changed: Partial<StatusReport>): StatusReport => ({ ...report, ...changed });
 
 describe('the headline', () => {
@@ -34,6 +35,7 @@ describe('the headline', () => {
     ['Led by this process, pod-1.', { leaseHolder: 'pod-1' }],
     ['Led by this process.', { leaseHolder: null }],
     ['Led by pod-1.', { role: 'standby', leaseHolder: 'pod-1' }],
+    ['Last led by pod-1.', { role: 'standby', leaseHolder: 'pod-1', currentErrors: [leaseError] }],
     ['No process leads the feed.', { role: 'standby', leaseHolder: null }],
     ['The leader is not known yet.', { role: 'starting', leaseHolder: null }],
   ])('is followed by the leader: %s', (leader, changed) => {

@@ -36,10 +36,12 @@ export function summaryOf({ role, caughtUp, stuckSince, currentErrors }: StatusR
   return caughtUp ? CAUGHT_UP : CATCHING_UP;
 }
 
-function leaderOf({ role, leaseHolder }: StatusReport): string {
+function leaderOf({ role, leaseHolder, currentErrors }: StatusReport): string {
   if (role === 'leader') return `Led by this process${leaseHolder === null ? '' : `, ${leaseHolder}`}.`;
   if (role === 'starting') return 'The leader is not known yet.';
-  return leaseHolder === null ? 'No process leads the feed.' : `Led by ${leaseHolder}.`;
+  if (leaseHolder === null) return 'No process leads the feed.';
+  // While the lease cannot be read, its holder may have lost it.
+  return `${currentErrors.some(({ stage }) => stage === 'lease') ? 'Last led' : 'Led'} by ${leaseHolder}.`;
 }
 
 function freshness({ lagSeconds, backfillComplete }: StatusReport): string {
