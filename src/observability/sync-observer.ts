@@ -4,7 +4,7 @@ import type { AnsweringCache, Stage, SyncObserver } from '../sync/ports/index.js
 import type { Liveness } from './admin/liveness.js';
 import type { FeedState } from './feed-state.js';
 import { createActivityLog } from './log/activity.js';
-import { createFailureLog, type Outage } from './log/failure-log.js';
+import type { FailureLog } from './log/failure-log.js';
 import type { Logger } from './log/logger.js';
 import { createRoleLog } from './log/role-log.js';
 import { createThrottledWarnings } from './log/throttled-warnings.js';
@@ -22,10 +22,7 @@ interface SyncObserverOptions {
   readonly logger: Logger;
   readonly liveness: Pick<Liveness, 'ticked'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Called with each change of an outage that is in the log. */
-  readonly onOutage?: (outage: Outage) => void;
-  /** Numbers the outages of the feed, so that no two of the process have the same number. */
-  readonly nextOutage?: () => number;
+  readonly failures: FailureLog<Stage>;
   /** Null or missing: no traces are exported. */
   readonly tracer?: Pick<PageTracer, 'pageStored'> | null;
 }
@@ -35,10 +32,8 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 
 /** Turns the reports of the engine into metrics, log lines, the status report and its charts. */
 export function observeSync(options: SyncObserverOptions) {
-  const { feed, version, state, metrics, logger, liveness, clock } = options;
+  const { feed, version, state, metrics, logger, liveness, failures, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const { onOutage, nextOutage } = options;
-  const failures = createFailureLog<Stage>({ logger, clock, onOutage, nextOutage });
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
   const warnings = createThrottledWarnings(logger, clock);
@@ -99,17 +94,12 @@ export function observeSync(options: SyncObserverOptions) {
       if (outcome === 'resolved') activity.add({ resolved: entries });
     },
     failed(stage, error, pauseMs) {
-      const { kind } = classifyError(error);
-      metrics.failed(stage, kind);
+      metrics.failed(stage, classifyError(error).kind);
       activity.failed();
       history.failed();
       failures.failed(stage, error, pauseMs);
-      state.setFailing(stage, { kind, retryAt: clock.monotonic() + pauseMs });
     },
-    recovered(stage) {
-      failures.recovered(stage);
-      state.setFailing(stage, null);
-    },
+    recovered: failures.recovered,
     adopted(results) {
       logger.info('adopted orphaned pending results', { results });
     },
@@ -159,10 +149,7 @@ export function observeSync(options: SyncObserverOptions) {
       if (until === null) {
         activity.flush();
         warnings.flush();
-        for (const stage of LEADER_STAGES) {
-          failures.reset(stage);
-          state.setFailing(stage, null);
-        }
+        for (const stage of LEADER_STAGES) failures.reset(stage);
       }
       role.leading(until !== null);
       tick();

@@ -1,8 +1,10 @@
 import perfHooks from 'node:perf_hooks';
 import { describe, expect, test, vi } from 'vitest';
 import { createFeedState } from '../../src/observability/feed-state.js';
+import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
-import { feedStatus, handClock, samplesOf, testMetrics } from '../support/observed.js';
+import type { Stage } from '../../src/sync/ports/index.js';
+import { feedStatus, handClock, recordingLogger, samplesOf, testMetrics } from '../support/observed.js';
 
 const COUNTS = { inserted: 3, updated: 2, filled: 1, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
 
@@ -215,11 +217,12 @@ describe('the metrics of the feeds of a file', () => {
     const metrics = createMetrics({ feed: null, version: '1.2.3', monotonic, nodeMetrics: false, ...options });
     const added = Array.from({ length: feeds }, (_, index) => {
       const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
-      return { state, metrics: metrics.addFeed(`feed-${index}`, state) };
+      const failures = createFailureLog<Stage>({ logger: recordingLogger().logger, clock });
+      return { state, failures, metrics: metrics.addFeed(`feed-${index}`, state, failures) };
     });
     const lines = async () =>
       (await metrics.exposition()).text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    return { metrics, added, lines };
+    return { metrics, added, lines, clock };
   }
 
   test('have a gauge for each feed, and count the events of all feeds together', async () => {
@@ -246,7 +249,8 @@ describe('the metrics of the feeds of a file', () => {
     const { metrics, added, lines } = setup(2);
     added[0]?.metrics.remove();
     expect((await lines()).filter((line) => line.includes('feed-0'))).toEqual([]);
-    metrics.addFeed('feed-0', testMetrics().state);
+    const { state, failures } = testMetrics();
+    metrics.addFeed('feed-0', state, failures);
     expect((await lines()).filter((line) => line.includes('feed-0')).length).toBeGreaterThan(5);
   });
 
@@ -261,13 +265,17 @@ describe('the metrics of the feeds of a file', () => {
     expect(await passes()).toEqual([]);
   });
 
-  test('have series of a stage only while it fails', async () => {
-    const { added, lines } = setup(2);
+  test('have series of a stage only while it fails, and not long after a retry was due', async () => {
+    const { added, lines, clock } = setup(2);
     const failing = async () => (await lines()).filter((line) => line.startsWith('scanfeed_failing'));
     expect(await failing()).toEqual([]);
-    added[1]?.state.setFailing('feed', { kind: 'http_401', retryAt: 1_000 });
+    added[1]?.failures.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1_000);
     expect(await failing()).toEqual(['scanfeed_failing{feed="feed-1",stage="feed",kind="http_401"} 1']);
-    added[1]?.state.setFailing('feed', null);
+    clock.advance(1_000 + 15 * 60_000);
+    expect(await failing()).toEqual([]);
+    clock.advance(-1);
+    expect(await failing()).toHaveLength(1);
+    added[1]?.failures.recovered('feed');
     expect(await failing()).toEqual([]);
   });
 

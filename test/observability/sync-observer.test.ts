@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { createLiveness } from '../../src/observability/admin/liveness.js';
 import { observeSync } from '../../src/observability/sync-observer.js';
-import { feedStatus, recordingLogger, testMetrics } from '../support/observed.js';
+import { feedStatus, testMetrics } from '../support/observed.js';
 
 function observed() {
-  const { state, metrics, clock, sample } = testMetrics();
+  const { state, metrics, failures, log, clock, sample } = testMetrics();
   const liveness = createLiveness(clock.monotonic);
-  const log = recordingLogger();
-  const sync = observeSync({ feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, liveness, clock });
+  const given = { feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, failures, liveness, clock };
+  const sync = observeSync(given);
   return { ...sync, metrics, clock, sample, liveness, log };
 }
 

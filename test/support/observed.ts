@@ -1,7 +1,8 @@
 import { createFeedState } from '../../src/observability/feed-state.js';
+import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { createLogger, type LogFields, type ProcessLogger } from '../../src/observability/log/logger.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
-import type { FeedStatus } from '../../src/sync/ports/index.js';
+import type { FeedStatus, Stage } from '../../src/sync/ports/index.js';
 import { captureLeaks } from './canaries/capture-leaks.js';
 
 /** The real log at its lowest level. */
@@ -60,20 +61,22 @@ export function handClock(start = 0) {
   };
 }
 
-/** The metrics of a process with one feed; `metrics` are those of both. */
+/** The metrics of a process with one feed, and its log of failures; `metrics` are those of both. */
 export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const clock = handClock();
   const { monotonic } = clock;
   const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
+  const log = recordingLogger();
+  const failures = createFailureLog<Stage>({ logger: log.logger, clock });
   const given = { feed: 'invoices', version: '1.2.3', monotonic, nodeMetrics: false, ...options };
   const ofProcess = createMetrics(given);
-  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.feed ?? 'first', state) };
+  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.feed ?? 'first', state, failures) };
   const sample = async (series: string) => {
     const { text } = await metrics.exposition();
     captureLeaks('the metrics', text);
     return samplesOf(text).get(series);
   };
-  return { clock, state, metrics, sample };
+  return { clock, state, metrics, failures, log, sample };
 }
 
 /** Values of the text exposition by series, as written: `name{label="value"}`; the label `feed` is left out. */

@@ -1,6 +1,7 @@
 import type { Liveness } from '../../observability/admin/liveness.js';
 import { createLiveness } from '../../observability/admin/liveness.js';
 import { createFeedState } from '../../observability/feed-state.js';
+import { createFailureLog, type Outage } from '../../observability/log/failure-log.js';
 import type { Logger } from '../../observability/log/logger.js';
 import type { Metrics } from '../../observability/metrics/metrics.js';
 import { observeSync } from '../../observability/sync-observer.js';
@@ -12,6 +13,7 @@ import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
 import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
+import type { Stage } from '../../sync/ports/index.js';
 import { MAX_JOINED_PAGES } from '../../sync/prefetch/join-pages.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
@@ -79,18 +81,19 @@ export function runFeed(
     pollIntervalMs: feed.pollIntervalMs,
     requestTimeoutMs: serviceSettings.requestTimeoutMs,
   });
-  const metrics = shared.metrics.addFeed(feed.name, state);
+  const onOutage = (outage: Outage) => recorder.record(outage);
+  const failures = createFailureLog<Stage>({ logger, clock, onOutage, nextOutage });
+  const metrics = shared.metrics.addFeed(feed.name, state, failures);
   const user = {
     isLeader: state.isLeader,
     isReadingInBulk: metrics.isReadingInBulk,
     onPreparing: () => tick(STATEMENT_DEADLINE_MS),
-    onOutage: (outage: Parameters<typeof recorder.record>[0]) => recorder.record(outage),
+    onOutage,
   };
   const schema = shared.schemas.open(settings, user);
   const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
-  const onOutage = recorder.record;
   const { observer, report, recent, answeredByCache } = observeSync({
-    ...{ feed: feed.name, version, state, metrics, logger, clock, onOutage, nextOutage, tracer },
+    ...{ feed: feed.name, version, state, metrics, logger, failures, clock, tracer },
     liveness: { ticked: tick },
   });
   const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs, cache }) => {

@@ -11,6 +11,9 @@ const LAST_REMINDER_MS = 60 * 60_000;
 /** A failure this soon after a recovery continues the same outage, so an unstable service does not fill the log. */
 const STABLE_MS = 60_000;
 
+/** Time after which an overdue retry counts as abandoned: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
+const RETRY_OVERDUE_MS = 15 * 60_000;
+
 const FAILED = 'failed, retrying';
 const HOLDING = 'holding: action required';
 const BUG = 'this is a bug in scanfeed: report it with this line and the lines before it';
@@ -65,6 +68,8 @@ interface Entry {
   remindAt: number;
   remindAfterMs: number;
 }
+
+export type FailureLog<Stage extends string> = ReturnType<typeof createFailureLog<Stage>>;
 
 /**
  * Logs an outage when it begins, once for each type and kind of error, in growing intervals while it lasts, and when it ends. The
@@ -159,6 +164,12 @@ export function createFailureLog<Stage extends string>({
       const entry = entries.get(stage);
       entries.delete(stage);
       if (entry?.latest.endedAt === null) end(entry);
+    },
+    /** Returns the kind of the last error of a stage that fails and is retried, else null. */
+    kindOf(stage: Stage): string | null {
+      const latest = entries.get(stage)?.latest;
+      if (latest === undefined || latest.endedAt !== null) return null;
+      return clock.monotonic() - latest.nextTryAt < RETRY_OVERDUE_MS ? latest.kind : null;
     },
     current: (): readonly CurrentError[] =>
       open().map(({ latest: { stage, kind, message, since, failures } }) => ({

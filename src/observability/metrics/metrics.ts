@@ -1,6 +1,7 @@
 import type { CommitCounts } from '../../core/counts.js';
 import type { PollOutcome, Reading, ReadingProgress, Stage } from '../../sync/ports/index.js';
 import type { FeedState } from '../feed-state.js';
+import type { FailureLog } from '../log/failure-log.js';
 import {
   BUCKETS,
   ERROR_KINDS,
@@ -83,10 +84,10 @@ export function createMetrics(options: MetricsOptions) {
   }
 
   return {
-    /** Adds a feed, whose state is read at each scrape. Events of all feeds are counted together. */
-    addFeed(name: string, state: FeedState) {
+    /** Adds a feed, whose state and failures are read at each scrape. Events of all feeds are counted together. */
+    addFeed(name: string, state: FeedState, failures: FeedFigures['failures']) {
       const passes: PassTimes = new Map();
-      feeds.set(name, { state, passes });
+      feeds.set(name, { state, failures, passes });
       return {
         polled: (outcome: PollOutcome) => polls.inc({ outcome }),
         /** Records the counts of a commit that is known to have succeeded. */
@@ -131,6 +132,7 @@ export function createMetrics(options: MetricsOptions) {
 
 interface FeedFigures {
   readonly state: FeedState;
+  readonly failures: Pick<FailureLog<Stage>, 'kindOf'>;
   readonly passes: PassTimes;
 }
 
@@ -161,9 +163,9 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean
  */
 function failingGauge({ gauge }: Instruments, feeds: Feeds, many: boolean): void {
   gauge('scanfeed_failing', [...(many ? ['feed'] : []), 'stage', 'kind'], () =>
-    [...feeds].flatMap(([feed, { state }]) =>
+    [...feeds].flatMap(([feed, { failures }]) =>
       STAGES.flatMap((stage) => {
-        const kind = state.failureOf(stage);
+        const kind = failures.kindOf(stage);
         if (kind === null) return many ? [] : [{ labels: { stage }, value: 0 }];
         return [{ labels: { ...(many && { feed }), stage, kind: knownKind(stage, kind) }, value: 1 }];
       }),
