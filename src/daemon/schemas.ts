@@ -6,12 +6,11 @@ import { reportSlowStore } from '../observability/log/report-slow-store.js';
 import type { Metrics } from '../observability/metrics/metrics.js';
 import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
-import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
+import { connectStore } from '../storage/connection/store-connection.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { createStore } from '../storage/store.js';
-import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
+import { createLeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { ProcessLeases } from '../sync/lease/process-leases.js';
-import type { FeedStore } from '../sync/ports/index.js';
 import { limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
 import type { MaintenanceContext } from './maintenance/maintenance-context.js';
@@ -61,13 +60,6 @@ export interface SchemaUser {
   readonly onOutage: (outage: Outage) => void;
 }
 
-export interface OpenSchema {
-  readonly connection: StoreConnection;
-  readonly store: FeedStore;
-  /** The leases of all feeds that the process has in the schema. */
-  readonly leases: LeaseRounds;
-}
-
 export type Schemas = ReturnType<typeof createSchemas>;
 
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
@@ -82,7 +74,7 @@ export function createSchemas(context: SchemasContext, signal: AbortSignal) {
     checkIntervalMs: () => checkInterval(MAINTENANCE_INTERVAL_MS, open.size),
   };
   return {
-    open(settings: Settings, user: SchemaUser): OpenSchema {
+    open(settings: Settings, user: SchemaUser): MaintainedSchema {
       const name = settings.database.schema;
       const schema = open.get(name) ?? maintainSchema(settings, parts, signal);
       open.set(name, schema);
@@ -121,10 +113,7 @@ function knownMigrations(): WatchContext['migrations'] {
   };
 }
 
-interface MaintainedSchema extends OpenSchema {
-  readonly users: SchemaUser[];
-  end(): Promise<void>;
-}
+type MaintainedSchema = ReturnType<typeof maintainSchema>;
 
 interface SharedBySchemas
   extends SchemasContext,
@@ -133,7 +122,7 @@ interface SharedBySchemas
   readonly limitMaintenance: MaintenanceContext['limit'];
 }
 
-function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal): MaintainedSchema {
+function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal) {
   const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases, checkIntervalMs } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
@@ -171,6 +160,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   );
   return {
     ...{ users, connection, store },
+    /** The leases of all feeds that the process has in the schema. */
     leases: createLeaseRounds(leases, { name: schema, store: openStore(leaseDatabase), ready: watch.ready }),
     end: async () => {
       ended.abort();

@@ -5,16 +5,9 @@ import { createDispatcher } from '../service/http/dispatcher.js';
 import { obeyRetryAfter } from '../service/http/obey-retry-after.js';
 import { createRateLimit } from '../service/http/rate-limit.js';
 import type { ServiceSettings } from '../settings/settings.js';
-import type { FeedService } from '../sync/ports/index.js';
 import { createClient } from './open-client.js';
 
 export type ServiceConnections = ReturnType<typeof createServiceConnections>;
-
-export interface OpenService {
-  readonly service: FeedService;
-  /** Cancels its running requests. */
-  close(): Promise<void>;
-}
 
 /**
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
@@ -28,10 +21,14 @@ export function createServiceConnections(connections: number, clock: Clock, look
     limitRate: createRateLimit(requestsPerSecond, clock),
   });
   return {
-    open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']): OpenService {
+    open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']) {
       shared ??= open(settings);
       const client = createClient(settings, shared.dispatcher, onRequest);
-      return { service: obeyRetryAfter(shared.limitRate(client), clock), close: () => client.close() };
+      return {
+        service: obeyRetryAfter(shared.limitRate(client), clock),
+        /** Cancels its running requests. */
+        close: () => client.close(),
+      };
     },
     close: async (): Promise<void> => {
       await shared?.dispatcher.destroy();

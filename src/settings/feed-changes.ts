@@ -4,13 +4,6 @@ import type { Group } from './variables.js';
 
 type FeedSettings = SettingsFor<Group>;
 
-export interface FeedChanges {
-  readonly added: readonly FeedSettings[];
-  /** Names of feeds that the file no longer lists. */
-  readonly removed: readonly string[];
-  readonly changed: readonly FeedSettings[];
-}
-
 /**
  * Compares the running feeds with the feeds file that was read again. A feed whose entry has become invalid is neither removed
  * nor changed.
@@ -19,9 +12,10 @@ export interface FeedChanges {
 export function changesOf(
   running: ReadonlyMap<string, FeedSettings>,
   { feeds, invalid }: Pick<FeedsFile, 'feeds' | 'invalid'>,
-): FeedChanges {
+) {
   const listed = new Set([...feeds.map(({ feed }) => feed.name), ...invalid.map(({ name }) => name)]);
   const added = feeds.filter(({ feed }) => !running.has(feed.name));
+  /** Names of feeds that the file no longer lists. */
   const removed = [...running.keys()].filter((name) => !listed.has(name));
   const changed = feeds.filter((settings) => {
     const present = running.get(settings.feed.name);

@@ -32,34 +32,30 @@ export const orOff = ({ type, pattern, ...rest }: Form): Form => ({
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 
-/** A duration in milliseconds. The bounds are in the notation of users, such as `30s`. */
-export function duration(min: string, max: string): Kind<number> {
-  return {
-    allowed: `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`,
-    schema: scaled(UNIT_MS).pipe(z.number().min(scaled(UNIT_MS).parse(min)).max(scaled(UNIT_MS).parse(max))),
-    form: textForm(scaledForm(UNIT_MS)),
-    range: [min, max],
-  };
+/** A number with a unit. The bounds are in the notation of users, such as `30s`. */
+const measure = (units: Units, min: string, max: string, number = z.number()) => ({
+  schema: scaled(units).pipe(number.min(scaled(units).parse(min)).max(scaled(units).parse(max))),
+  form: textForm(scaledForm(units)),
+  range: [min, max] as const,
+});
+
+/** A duration in milliseconds. */
+export function duration(min: string, max: string) {
+  const allowed = `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`;
+  return { allowed, ...measure(UNIT_MS, min, max) } satisfies Kind<number>;
 }
 
 /** A duration, or null for `off`. */
 export function durationOrOff(min: string, max: string): Kind<number | null> {
-  const { allowed, schema } = duration(min, max);
+  const { allowed, schema, form, range } = duration(min, max);
   const off = z.literal('off').transform(() => null);
-  const form = orOff(textForm(scaledForm(UNIT_MS)));
-  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form, range: [min, max] };
+  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form: orOff(form), range };
 }
 
 /** A size in bytes. */
 export function size(min: string, max: string): Kind<number> {
-  return {
-    allowed: `a size from ${min} to ${max}, in B, KiB, MiB or GiB`,
-    schema: scaled(UNIT_BYTES).pipe(
-      z.number().int().min(scaled(UNIT_BYTES).parse(min)).max(scaled(UNIT_BYTES).parse(max)),
-    ),
-    form: textForm(scaledForm(UNIT_BYTES)),
-    range: [min, max],
-  };
+  const allowed = `a size from ${min} to ${max}, in B, KiB, MiB or GiB`;
+  return { allowed, ...measure(UNIT_BYTES, min, max, z.number().int()) };
 }
 
 type Units = Readonly<Record<string, number>>;
@@ -140,18 +136,12 @@ const TIME_ZONE = /^(UTC|[A-Za-z]+(\/[A-Za-z0-9_+-]+)+)$/;
 /** Only names that mean the same to everyone: PostgreSQL takes `CET` for an offset and `+01:00` for its opposite. */
 export const timeZone: Kind<string> = {
   allowed: 'UTC, or an area and a place such as Europe/Berlin',
-  schema: z.string().regex(TIME_ZONE).refine(isKnownTimeZone),
+  schema: z
+    .string()
+    .regex(TIME_ZONE)
+    .refine((name) => succeeds(() => new Intl.DateTimeFormat('en', { timeZone: name }))),
   form: textForm(TIME_ZONE),
 };
-
-function isKnownTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** A name that PostgreSQL accepts without quotes and does not reserve. */
 export function identifier(maxBytes: number, ...reserved: readonly string[]): Kind<string> {
@@ -217,13 +207,14 @@ function baseUrlProblem(url: URL, text: string): string | null {
   return null;
 }
 
-const httpUrlForm = textForm(/^https?:\/\/\S+$/);
-
-export const collectorUrl: Kind<string> = {
-  allowed: 'the URL of a collector, such as http://collector.example:4318',
+const httpUrl = (allowed: string): Kind<string> => ({
+  allowed,
   schema: z.url({ protocol: /^https?$/ }),
-  form: httpUrlForm,
-};
+  form: textForm(/^https?:\/\/\S+$/),
+});
+
+export const collectorUrl = httpUrl('the URL of a collector, such as http://collector.example:4318');
+export const proxyUrl = httpUrl('the URL of a proxy, such as http://proxy.example:3128');
 
 export const noProxy: Kind<string> = {
   allowed:
@@ -245,9 +236,3 @@ function succeeds(parse: () => unknown): boolean {
     return false;
   }
 }
-
-export const proxyUrl: Kind<string> = {
-  allowed: 'the URL of a proxy, such as http://proxy.example:3128',
-  schema: z.url({ protocol: /^https?$/ }),
-  form: httpUrlForm,
-};

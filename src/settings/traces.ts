@@ -1,13 +1,9 @@
-/** The share of the pages whose traces are exported, from 0 to 1. */
-export interface Traces {
-  readonly ratio: number;
-}
-
 /**
- * Reads the variables of OpenTelemetry that its exporter does not read. Returns null if no traces are exported. A sampler that is
+ * Reads the variables of OpenTelemetry that its exporter does not read. Returns the share of the pages whose traces are exported,
+ * from 0 to 1, or null if none are. A sampler that is
  * not known counts as the default, as OpenTelemetry says. Pages have no parents, so `parentbased_` makes no difference.
  */
-export function readTraces(env: NodeJS.ProcessEnv): Traces | null {
+export function readTraces(env: NodeJS.ProcessEnv): { readonly ratio: number } | null {
   const ratio = ratioOf(env.OTEL_TRACES_SAMPLER ?? '', Number(env.OTEL_TRACES_SAMPLER_ARG || 1));
   const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';
   return isOff || ratio === 0 ? null : { ratio };

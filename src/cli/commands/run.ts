@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
-import { openTracer } from '../../daemon/open-tracer.js';
 import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
-import { createLogger } from '../../observability/log/logger.js';
+import { createLogger, type Logger } from '../../observability/log/logger.js';
+import type { PageTracer } from '../../observability/tracing/tracer.js';
 import { feedsFilePath, readFeedsFile, readFeedsText, versionOf } from '../../settings/feeds-file.js';
 import type { KeptValue } from '../../settings/reread.js';
 import { readSettings } from '../../settings/settings.js';
@@ -58,6 +58,13 @@ export function register(program: Command): void {
       const seconds = Math.round((systemClock.monotonic() - startedAt) / 1000);
       logger.info('stopped', { runsWritten: daemon?.runsWritten() ?? 0, seconds });
     });
+}
+
+/** Opens the tracer if a collector is set; null otherwise. Its packages are loaded only then. */
+async function openTracer({ process: { traces } }: ProcessSettings, logger: Logger): Promise<PageTracer | null> {
+  if (traces === null) return null;
+  const { createOtlpTracer } = await import('../../observability/tracing/otlp-tracer.js');
+  return createOtlpTracer({ ...traces, version: packageVersion(), logger, clock: systemClock });
 }
 
 async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{

@@ -7,17 +7,28 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { FaultInput } from '../model/fault-types.js';
 import { json } from '../model/refusal.js';
+import { runSpecSchema } from '../model/run-specs.js';
 import type { RunVersion } from '../model/runs.js';
 import type { SwitchesPatch } from '../model/switch-types.js';
 import type { Service } from '../service.js';
 import { SERVICE_DESCRIPTION } from '../service-description.js';
-import {
-  answerQuerySchema,
-  correctionSchema,
-  entriesQuerySchema,
-  invalidateSchema,
-  runsSchema,
-} from './control-schemas.js';
+
+const organization = z.string().optional();
+const count = z.int().min(1).max(10_000).default(1);
+const runsSchema = z.union([
+  z.strictObject({ organization, runs: z.array(runSpecSchema).min(1) }),
+  runSpecSchema.extend({ organization, count }),
+]);
+const correctionSchema = runSpecSchema.extend({
+  organization,
+  count,
+  redelivery: z.enum(['ahead', 'behind', 'in-place']).optional(),
+});
+const organizationSchema = z.strictObject({ organization });
+const answerQuerySchema = z.strictObject({
+  status: z.coerce.number().int().min(200).max(599).default(200),
+  times: z.coerce.number().int().min(1).optional(),
+});
 
 export function addControlRoutes(scope: FastifyInstance, service: Service): void {
   scope.setErrorHandler((error: unknown, _request, reply) => refuse(reply, error));
@@ -39,7 +50,7 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
     return { faults: [] };
   });
   scope.post('/cursors/invalidate', (request) => {
-    const body = invalidateSchema.parse(request.body ?? {});
+    const body = organizationSchema.parse(request.body ?? {});
     service.organization(body.organization).cursors.invalidate(service.now());
     return {};
   });
@@ -52,7 +63,7 @@ function addVerbatimRoutes(scope: FastifyInstance, service: Service): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.post('/entries', (request) => {
-    const query = entriesQuerySchema.parse(request.query);
+    const query = organizationSchema.parse(request.query);
     const lines = linesOf(request.body as Buffer | undefined);
     for (const line of lines) service.organization(query.organization).appendVerbatim(line, {}, service.now());
     return { added: lines.length };

@@ -81,12 +81,15 @@ function failureDiffers(column: string): RawBuilder<boolean> {
 }
 
 /**
- * Creates a function that counts the stored runs of a feed that it should list with these filters since a time. It may apply
- * `since` to any time of a run, so all of them count.
+ * Creates a function that counts the stored runs of a feed that it should list with these filters in a range of delivery times;
+ * `until` null: to the present. It may apply `since` to any time of a run, so all of them count.
  */
 export function createRunCount({ db, tables }: StoreConnection) {
-  return async (feed: string, { since, until }: DeliveryRange, filters: FeedFilters): Promise<number> => {
-    const { status, environment, documentType } = filters;
+  return async (
+    feed: string,
+    { since, until }: { readonly since: Date; readonly until: Date | null },
+    { status, environment, documentType }: FeedFilters,
+  ): Promise<number> => {
     const { rows } = await sql<{ runs: number }>`
       SELECT count(*)::int AS runs FROM ${tables.runs}
       WHERE feed = ${feed} AND delivered_at <= COALESCE(${timestamp(until)}, 'infinity')
@@ -95,10 +98,4 @@ export function createRunCount({ db, tables }: StoreConnection) {
         AND (${documentType}::text IS NULL OR document_type_slug = ${documentType})`.execute(db);
     return rows[0]?.runs ?? 0;
   };
-}
-
-/** A range of delivery times; `until` null: to the present. */
-export interface DeliveryRange {
-  readonly since: Date;
-  readonly until: Date | null;
 }

@@ -12,18 +12,16 @@ export async function withTimeout<T>(
   work: (until: AbortSignal, startTimer: () => void) => Promise<T>,
 ): Promise<T> {
   const until = linkedSignal(signal);
-  const done = linkedSignal(signal);
   let started = false;
   const startTimer = () => {
     if (started) return;
     started = true;
-    void clock.sleep(ms, done.signal).then(until.abort);
+    void clock.sleep(ms, until.signal).then(until.abort);
   };
   try {
     return await work(until.signal, startTimer);
   } finally {
-    done.abort();
-    done.unlink();
+    until.abort();
     until.unlink();
   }
 }
