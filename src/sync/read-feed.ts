@@ -1,25 +1,20 @@
 import { classifyError } from '../core/errors.js';
-import { type Breaker, createBreaker } from './commit/breaker.js';
-import { type CatchUpReporter, createCatchUpReporter } from './commit/catch-up-reporter.js';
+import { createBreaker } from './commit/breaker.js';
+import { createCatchUpReporter } from './commit/catch-up-reporter.js';
 import { storeFeedPage } from './commit/store-feed-page.js';
 import type { PageProgress, PageResult } from './commit/store-page.js';
 import type { LeaderContext } from './context.js';
 import type { DeadEnd } from './page/end-of-feed.js';
-import { createFreshnessClaims, type FreshnessClaims } from './page/freshness-claims.js';
-import { createRecentCursors, type RecentCursors } from './page/recent-cursors.js';
+import { createFreshnessClaims } from './page/freshness-claims.js';
+import { createRecentCursors } from './page/recent-cursors.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
 import { isOrdinary, MAX_JOINED_PAGES } from './prefetch/join-pages.js';
 import { prefetchPages } from './prefetch/prefetch-pages.js';
 import type { ReadAhead } from './prefetch/read-ahead.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
-import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
-import {
-  createHiddenEndReporter,
-  createStuckReporter,
-  type HiddenEndReporter,
-  type StuckReporter,
-} from './recovery/stuck-reporter.js';
+import { CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
+import { createHiddenEndReporter, createStuckReporter } from './recovery/stuck-reporter.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
 import type { IdleGate } from './waiting/idle-gate.js';
 
@@ -31,17 +26,7 @@ export async function readFeed(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const state: FeedState = {
-    recentCursors: createRecentCursors(),
-    claims: createFreshnessClaims(),
-    breaker: createBreaker(),
-    refusals: createCursorRefusals(),
-    catchUp: createCatchUpReporter(lease, context),
-    stuck: createStuckReporter(lease, context),
-    hiddenEnd: createHiddenEndReporter(context),
-    deadEnd: null,
-    at: { cursor: null, since: null },
-  };
+  const state = createState(lease, context);
   let failures = 0;
   let fences = 0;
   /**
@@ -86,18 +71,22 @@ export async function readFeed(
   }
 }
 
-/** State that is kept from page to page. */
-interface FeedState {
-  recentCursors: RecentCursors;
-  readonly claims: FreshnessClaims;
-  readonly breaker: Breaker;
-  readonly refusals: CursorRefusals;
-  readonly catchUp: CatchUpReporter;
-  readonly stuck: StuckReporter;
-  readonly hiddenEnd: HiddenEndReporter;
-  deadEnd: DeadEnd | null;
-  /** The position that the last committed page led to. */
-  at: Position;
+type FeedState = ReturnType<typeof createState>;
+
+/** Creates the state that is kept from page to page. */
+function createState(lease: LeaseGrant, context: LeaderContext) {
+  return {
+    recentCursors: createRecentCursors(),
+    claims: createFreshnessClaims(),
+    breaker: createBreaker(),
+    refusals: createCursorRefusals(),
+    catchUp: createCatchUpReporter(lease, context),
+    stuck: createStuckReporter(lease, context),
+    hiddenEnd: createHiddenEndReporter(context),
+    deadEnd: null as DeadEnd | null,
+    /** The position that the last committed page led to. */
+    at: { cursor: null, since: null } as Position,
+  };
 }
 
 /** Commits pages in order from a position on, until one leads no further. */

@@ -6,8 +6,6 @@ import type { LeaseGrant } from '../ports/index.js';
 /** Minimum interval between two writes of the pace, milliseconds. */
 const STORE_INTERVAL_MS = 10_000;
 
-export type CatchUpReporter = ReturnType<typeof createCatchUpReporter>;
-
 /** Reports how far the feed is from its end while it catches up. */
 export function createCatchUpReporter(lease: LeaseGrant, { store, observer, clock }: FeedContext) {
   let meter = createPaceMeter();

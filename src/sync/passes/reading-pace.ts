@@ -14,8 +14,6 @@ interface Sample {
   readonly entries: number;
 }
 
-export type PaceMeter = ReturnType<typeof createPaceMeter>;
-
 /** Measures how fast the feed or a pass is read, and estimates the time to its end from the remaining delivery time. */
 export function createPaceMeter() {
   let samples: Sample[] = [];

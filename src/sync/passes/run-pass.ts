@@ -1,22 +1,22 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
-import { type Breaker, createBreaker } from '../commit/breaker.js';
+import { createBreaker } from '../commit/breaker.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
-import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
+import { createRecentCursors } from '../page/recent-cursors.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import { prefetchPages } from '../prefetch/prefetch-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
-import { type CursorRefusals, CursorReplaced, createCursorRefusals } from '../recovery/rejected-cursor.js';
+import { CursorReplaced, createCursorRefusals } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 import { PASS_POLICIES } from './pass-policy.js';
-import { createPaceMeter, type PaceMeter } from './reading-pace.js';
+import { createPaceMeter } from './reading-pace.js';
 import { findRestartPosition } from './restart-pass.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
@@ -28,34 +28,24 @@ const MAX_HELD_PAGES = 10;
 /** Maximum time that a page waits for the feed to be idle, milliseconds. After that it is discarded and read again later. */
 const IDLE_TIMEOUT_MS = 10_000;
 
-/** State of a pass that is kept from slice to slice. */
-export interface PassState {
-  /** The pass as it is stored. */
-  pass: Pass;
-  readonly breaker: Breaker;
-  readonly refusals: CursorRefusals;
-  readonly meter: PaceMeter;
-  pace: ReadingPace | null;
-  recentCursors: RecentCursors;
-  /** The cursor of the last page. */
-  lastCursor: string | null;
-  /** The dead end that the previous page found. */
-  deadEnd: DeadEnd | null;
-  /** The stored cursor, if the service rejects it, and the error. */
-  rejected: { readonly cursor: string; readonly refusal: unknown } | null;
-}
+export type PassState = ReturnType<typeof createPassState>;
 
-export function createPassState(pass: Pass): PassState {
+/** Creates the state of a pass that is kept from slice to slice. */
+export function createPassState(pass: Pass) {
   return {
+    /** The pass as it is stored. */
     pass,
     breaker: createBreaker(),
     refusals: createCursorRefusals(),
     meter: createPaceMeter(),
-    pace: null,
+    pace: null as ReadingPace | null,
     recentCursors: createRecentCursors(),
-    lastCursor: null,
-    deadEnd: null,
-    rejected: null,
+    /** The cursor of the last page. */
+    lastCursor: null as string | null,
+    /** The dead end that the previous page found. */
+    deadEnd: null as DeadEnd | null,
+    /** The stored cursor, if the service rejects it, and the error. */
+    rejected: null as { readonly cursor: string; readonly refusal: unknown } | null,
   };
 }
 

@@ -34,8 +34,6 @@ export function cursorRejection(error: unknown): 'certain' | 'possible' | null {
 /** Number of such errors in a row after which an error counts as persistent. */
 const PERSISTENT_ERRORS = 3;
 
-export type CursorRefusals = ReturnType<typeof createCursorRefusals>;
-
 /** Counts consecutive errors that may mean that the same cursor is rejected. */
 export function createCursorRefusals() {
   let refused: string | null = null;

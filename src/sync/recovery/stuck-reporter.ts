@@ -4,8 +4,6 @@ import type { LeaseGrant } from '../ports/index.js';
 /** Number of pages, with no end between them, that the service refuses to list without filters, after which this is reported. */
 const REFUSED_PAGES = 10;
 
-export type HiddenEndReporter = ReturnType<typeof createHiddenEndReporter>;
-
 /** Reports that the service never shows whether a page was the last: its cursors belong to their filters, and move or are missing. */
 export function createHiddenEndReporter({ observer }: Pick<FeedContext, 'observer'>) {
   let refused = 0;
@@ -17,8 +15,6 @@ export function createHiddenEndReporter({ observer }: Pick<FeedContext, 'observe
     },
   };
 }
-
-export type StuckReporter = ReturnType<typeof createStuckReporter>;
 
 /** Stores and reports changes of whether the feed is stuck. */
 export function createStuckReporter(lease: LeaseGrant, { store, observer }: FeedContext) {
