@@ -64,7 +64,7 @@ export function useService() {
   };
 }
 
-export const never = new AbortController().signal;
+export const never: AbortSignal = new AbortController().signal;
 
 export const page: FeedRequest = {
   filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },

@@ -13,8 +13,9 @@ export function linkedSignal(...sources: readonly AbortSignal[]) {
     if (source.aborted) abort();
     else source.addEventListener('abort', abort, { once: true });
   }
+  const signal: AbortSignal = controller.signal;
   return {
-    signal: controller.signal,
+    signal,
     abort,
     /** Stops listening to the source signals. Call it when the work is done. */
     unlink: (): void => {
