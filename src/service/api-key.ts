@@ -10,7 +10,7 @@ export type ApiKeySource = string | (() => string | Promise<string>);
 export async function currentApiKey(source: ApiKeySource): Promise<string> {
   let key: unknown;
   try {
-    key = typeof source === 'string' ? source : await source();
+    key = typeof source === 'function' ? await source() : source;
   } catch (error) {
     const code = (error as { code?: unknown } | null)?.code;
     throw new ApiKeyError(

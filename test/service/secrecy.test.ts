@@ -71,6 +71,11 @@ describe('a key', () => {
     expect(context.service.connections).toBe(0);
   });
 
+  it('is reported as missing when there is none, although it needs no file', async () => {
+    const error = await rejection(operations.feed(context.client({ apiKey: undefined as never })));
+    expect(error).toMatchObject({ kind: 'api_key', message: 'the API key is empty; set one' });
+  });
+
   it('is reported only by the error code when it cannot be read', async () => {
     const apiKey = () => Promise.reject(Object.assign(new Error(`ENOENT: ${KEY}`), { code: 'ENOENT', path: KEY }));
     const error = await rejection(operations.feed(context.client({ apiKey })));
