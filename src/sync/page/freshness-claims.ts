@@ -31,9 +31,12 @@ export function createFreshnessClaims() {
       const lastDelivered = Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1;
       return { polledAt, lastDelivered, lastDeliveredAt: provenUpTo };
     },
-    /** Called when nothing followed a page: it was the end of the feed, or as short as the end. */
-    ended: ({ polledAt }: Pick<FetchedPage, 'polledAt'>): void => {
-      endAt = polledAt;
+    /**
+     * Called when nothing followed a page: it was the end of the feed, or as short as the end. A page requested with `since` may
+     * hide entries that were delivered before and are listed later, since the service may apply it to another time (interface 4.2).
+     */
+    ended: ({ polledAt, at }: Pick<FetchedPage, 'polledAt' | 'at'>): void => {
+      endAt = at.cursor === null && at.since !== null ? null : polledAt;
     },
     /** Called when the next page is not the one after the last page. */
     moved: (): void => {

@@ -71,6 +71,16 @@ describe('what a page before the end of the feed claims', () => {
     expect(claimed(page(11_000, [2_500, 4_000]))).toBeNull();
   });
 
+  it('is nothing if the end was found with since, which may have hidden the first entry after it', () => {
+    const { claims, claimed } = reading();
+    claimed(page(1_000, [500]));
+    claims.ended({ ...page(2_000), at: { cursor: null, since: new Date(400 + AHEAD_MS) } });
+    expect(claimed(page(10_000, [900, 4_000]))).toBeNull();
+    claimed(page(11_000));
+    claims.ended({ ...page(11_000), at: { cursor: null, since: null } });
+    expect(claimed(page(20_000, [11_500, 12_000]))).toBe(11_000 + 500 - 1);
+  });
+
   it('is nothing if the next page does not begin at the end', () => {
     const { claims, claimed } = reading();
     claimed(page(1_000, [500]));
