@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { currentApiKey } from '../../src/service/api-key.js';
 import { ApiKeyError } from '../../src/service/errors/request-errors.js';
 import { everythingOf } from '../support/canaries/capture-leaks.js';
 import { hangUp, raw, refuse, reply, ScriptedService, silence } from '../support/scripted-service.js';
@@ -72,7 +73,7 @@ describe('a key', () => {
   });
 
   it('is reported as missing when there is none, although it needs no file', async () => {
-    const error = await rejection(operations.feed(context.client({ apiKey: undefined as never })));
+    const error = await rejection(currentApiKey(undefined as never));
     expect(error).toMatchObject({ kind: 'api_key', message: 'the API key is empty; set one' });
   });
 
