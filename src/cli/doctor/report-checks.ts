@@ -65,20 +65,14 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
     );
   }
   const views = await readReportViews(connection);
-  const full = findFull(views);
-  const unfit = await countUnfitValues(connection, views);
-  const counts = unfit.map(({ view, column, count }) => `${view}.${column} (${count})`);
+  const unfit = (await countUnfitValues(connection, views)).map(({ column, count }) => `${column} (${count})`);
   const problems = [
-    ...(full.length === 0
-      ? []
-      : [`${named(full)} reached the limit of columns or views, so further fields are only in other_fields`]),
-    ...(unfit.length === 0
-      ? []
-      : [`values that do not fit their column, so it is null and in unfit_fields: ${named(counts)}, ${COUNTED}`]),
-  ];
-  return problems.length === 0
-    ? ok(`all can get further columns; every value fits its column, ${COUNTED}`)
-    : warning(problems.join('; '));
+    [findFull(views), 'reached the limit of columns or views, so further fields are only in other_fields'],
+    [unfit, `are null where a value does not fit, and named in unfit_fields, ${COUNTED}`],
+  ] as const;
+  const found = problems.filter(([names]) => names.length > 0).map(([names, text]) => `${named(names)} ${text}`);
+  if (found.length > 0) return warning(found.join('; '));
+  return ok(`all can get further columns; every value fits its column, ${COUNTED}`);
 }
 
 export async function checkReportIndexes({ connection }: ReportsContext): Promise<Result> {
