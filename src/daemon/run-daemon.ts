@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { type AdminServer, startAdminServer } from '../observability/admin/admin-server.js';
+import { startAdminServer } from '../observability/admin/admin-server.js';
 import { livenessOf } from '../observability/admin/liveness.js';
 import type { Readiness } from '../observability/admin/readiness.js';
-import type { StatusReport } from '../observability/status-page/status-report.js';
 import type { FeedsFile } from '../settings/feeds-file.js';
 import type { SettingsError, SettingsFor } from '../settings/settings.js';
 import type { Group } from '../settings/variables.js';
@@ -22,14 +21,7 @@ export type FeedSource =
 /** Maximum time over which the starts of many feeds are spread, milliseconds. */
 const MAX_SPREAD_MS = 10_000;
 
-export interface Daemon {
-  readonly admin: AdminServer;
-  reports(): readonly StatusReport[];
-  /** Number of runs stored for the first time or with a higher revision since the start. */
-  runsWritten(): number;
-  /** Settles after the signal has aborted and everything is stopped. Rejects only because of a bug, once everything is stopped. */
-  readonly stopped: Promise<void>;
-}
+export type Daemon = ReturnType<typeof runDaemon>;
 
 /**
  * Creates all parts of the daemon and runs them until the signal aborts.
@@ -40,7 +32,7 @@ export function runDaemon(
   source: FeedSource,
   context: Pick<ProcessContext, 'logger' | 'tracer' | 'clock'>,
   signal: AbortSignal,
-): Daemon {
+) {
   const { logger, clock } = context;
   const single = 'single' in source ? source.single : null;
   const bug = new AbortController();
@@ -72,7 +64,9 @@ export function runDaemon(
     await Promise.all([notified, admin.close(), parts.close()]);
     bug.signal.throwIfAborted();
   };
-  return { admin, reports, runsWritten, stopped: run() };
+  /** Settles after the signal has aborted and everything is stopped. Rejects only because of a bug, once everything is stopped. */
+  const stopped: Promise<void> = run();
+  return { admin, reports, runsWritten, stopped };
 }
 
 /** Creates the set of feeds, which is empty at first, and what reports on them. */
@@ -91,6 +85,7 @@ function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
     onBug,
   );
   const reports = () => feeds.running().map((feed) => feed.report());
+  /** Returns the number of runs stored for the first time or with a higher revision since the start. */
   const runsWritten = () => reports().reduce((sum, report) => sum + report.runsWritten, writtenByStopped);
   return { feeds, reports, runsWritten };
 }

@@ -5,22 +5,13 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { type Cluster, locateCluster, NAME } from './cluster.js';
+import { locateCluster, NAME } from './cluster.js';
 import { initializeCluster, keepPassword } from './initialize-cluster.js';
 import { type ServerSettings, startServer } from './server.js';
 
 export { provideBinaries } from './download-binaries.js';
 
-export interface EmbeddedPostgres {
-  readonly cluster: Cluster;
-  /** With the password: for the program, not for a log. */
-  readonly url: string;
-  /** File with the URL, which only its owner can read; a path from the current folder if it is below it. */
-  readonly urlFile: string;
-  readonly port: number;
-  /** Stops the server. May be called again. */
-  stop(): Promise<void>;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 interface Options {
   readonly directory: string;
@@ -38,16 +29,18 @@ interface Options {
  * account that PostgreSQL runs as (under root, in a checkout below /root), they are in another folder: see `cluster`.
  * @throws {CommandFailure} if it cannot run here, or already runs
  */
-export async function startEmbeddedPostgres(options: Options): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(options: Options) {
   const { directory, port: wanted = null, signal = new AbortController().signal, settings = {}, initdb = [] } = options;
   const cluster = await locateCluster(directory, options.binariesFrom);
   const password = await keepPassword(cluster);
   if (!existsSync(cluster.data)) await initializeCluster(cluster, password, initdb);
   const { port, stop } = await startServer(cluster, { port: wanted, settings }, signal);
-  // The server speaks no TLS: a PGSSLMODE of the environment must not request it.
+  /** With the password: for the program, not for a log. The server speaks no TLS: a PGSSLMODE of the environment must not request it. */
   const url = `postgresql://${NAME}:${password}@127.0.0.1:${port}/${NAME}?sslmode=disable`;
   const file = join(cluster.directory, 'database-url');
   await writeFile(file, `${url}\n`, { mode: 0o600 });
   const fromHere = relative(process.cwd(), file);
-  return { cluster, url, urlFile: fromHere.startsWith('..') ? file : fromHere, port, stop };
+  /** File with the URL, which only its owner can read; a path from the current folder if it is below it. */
+  const urlFile = fromHere.startsWith('..') ? file : fromHere;
+  return { cluster, url, urlFile, port, stop };
 }

@@ -15,21 +15,7 @@ export interface ListedFeed {
   readonly mistakes: readonly string[];
 }
 
-/** Numbers of feeds. */
-export interface Totals {
-  readonly feeds: number;
-  readonly invalid: number;
-  readonly failing: number;
-  /** Those that are stuck and not failing. */
-  readonly stuck: number;
-  readonly needAttention: number;
-  readonly starting: number;
-  /** Those that this process leads. */
-  readonly leading: number;
-  readonly caughtUp: number;
-  readonly withUnknownLag: number;
-  readonly worst: { readonly name: string; readonly lagSeconds: number } | null;
-}
+export type Totals = Readonly<ReturnType<typeof totalsOf>>;
 
 /** Combines the feeds that run with the invalid entries of the feeds file: each name once, in any order. */
 export function listFeeds(
@@ -72,7 +58,8 @@ export function searchFeeds(feeds: readonly ListedFeed[], search: string): Liste
   return feeds.filter(({ name }) => name.toLowerCase().includes(wanted));
 }
 
-export function totalsOf(feeds: readonly ListedFeed[]): Totals {
+/** Returns the numbers of feeds, and the one with the highest lag. */
+export function totalsOf(feeds: readonly ListedFeed[]) {
   const severities = feeds.map(severityOf);
   const reports = feeds.flatMap(({ report }) => report ?? []);
   const lags = feeds.flatMap(({ name, report }) =>
@@ -82,13 +69,15 @@ export function totalsOf(feeds: readonly ListedFeed[]): Totals {
     feeds: feeds.length,
     invalid: count(severities, (each) => each === 4),
     failing: count(reports, ({ currentErrors }) => currentErrors.length > 0),
+    /** Those that are stuck and not failing. */
     stuck: count(reports, ({ currentErrors, stuckSince }) => currentErrors.length === 0 && stuckSince !== null),
     needAttention: count(severities, (each) => each >= 2),
     starting: count(reports, ({ role }) => role === 'starting'),
+    /** Those that this process leads. */
     leading: count(reports, ({ role }) => role === 'leader'),
     caughtUp: count(reports, (report) => report.caughtUp),
     withUnknownLag: feeds.length - lags.length,
-    worst: lags.reduce<Totals['worst']>(
+    worst: lags.reduce<(typeof lags)[number] | null>(
       (worst, lag) => (lag.lagSeconds > (worst?.lagSeconds ?? -1) ? lag : worst),
       null,
     ),

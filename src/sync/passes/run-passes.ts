@@ -48,21 +48,16 @@ export async function runPasses(
   }
 }
 
-/** The passes of one kind. */
-interface PassesOfKind {
-  /** Returns whether there may be one to run. */
-  mayHaveOne(): boolean;
-  /** Runs them until there is none, the lease is lost or the signal aborts. */
-  run(signal: AbortSignal): Promise<'none' | 'lease lost'>;
-}
+type PassesOfKind = ReturnType<typeof createPassesOfKind>;
 
+/** The passes of one kind. */
 function createPassesOfKind(
   kind: PassKind,
   lease: LeaseGrant,
   context: LeaderContext,
   work: UnfinishedWork,
   idle: IdleGate,
-): PassesOfKind {
+) {
   const { store, observer, leaseTtlMs, pollIntervalMs } = context;
   const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
@@ -72,8 +67,10 @@ function createPassesOfKind(
     return (await mustYield(kind, lease, context)) ? null : pass;
   };
   return {
-    mayHaveOne: () => work.mayHavePass(kind) || starter?.mayBeDue() === true,
-    run: async (signal) => {
+    /** Returns whether there may be one to run. */
+    mayHaveOne: (): boolean => work.mayHavePass(kind) || starter?.mayBeDue() === true,
+    /** Runs them until there is none, the lease is lost or the signal aborts. */
+    run: async (signal: AbortSignal): Promise<'none' | 'lease lost'> => {
       let state: PassState | null = null;
       const leave = () => {
         if (state !== null) observer.reading(kind, null);

@@ -28,9 +28,6 @@ export interface LoadOptions {
   readonly maxBytes: number;
 }
 
-/** Makes one attempt to load a result. Never rejects. */
-export type LoadResult = (run: WantedRun, options: LoadOptions) => Promise<LoadOutcome>;
-
 export interface LoadSettings {
   readonly service: FeedService;
   readonly markdown: boolean;
@@ -39,8 +36,8 @@ export interface LoadSettings {
   readonly unfitBytes: number;
 }
 
-/** Creates a loader for the results of a feed. */
-export function createLoadResult({ service, markdown, sizes, unfitBytes }: LoadSettings): LoadResult {
+/** Creates a function that makes one attempt to load a result of a feed. It never rejects. */
+export function createLoadResult({ service, markdown, sizes, unfitBytes }: LoadSettings) {
   const request = async (run: WantedRun, { maxBytes, reservation, signal }: LoadOptions): Promise<RawRun> => {
     signal.throwIfAborted();
     const bounds = { maxBytes, expectedBytes: sizes.largest ?? 0, reserve: reservation.resize };
@@ -49,7 +46,7 @@ export function createLoadResult({ service, markdown, sizes, unfitBytes }: LoadS
     return answer;
   };
 
-  return async (run, options) => {
+  return async (run: WantedRun, options: LoadOptions): Promise<LoadOutcome> => {
     const { reservation, maxBytes } = options;
     const expected = reservation.bytes;
     try {

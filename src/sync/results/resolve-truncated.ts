@@ -35,20 +35,7 @@ const LEAST_SHARE = 1 / 64;
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
-/** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
-export interface ResultLoader {
-  /**
-   * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
-   * the reason `no_memory` if only memory was lacking. Rejects with a `Failure` of the store.
-   * @param ticket of the page, for the memory of the results
-   */
-  completePage(page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal): Promise<readonly CheckedEntry[]>;
-  /** Makes one attempt to load a pending result. Never rejects. A loaded result stays reserved until it is released. */
-  loadOnce(
-    run: WantedRun,
-    signal: AbortSignal,
-  ): Promise<(Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void }>;
-}
+export type ResultLoader = ReturnType<typeof createResultLoader>;
 
 export interface ResultLoaderOptions extends Pick<LoadSettings, 'service' | 'markdown'> {
   readonly clock: Clock;
@@ -60,7 +47,8 @@ export interface ResultLoaderOptions extends Pick<LoadSettings, 'service' | 'mar
   readonly keptDays: number | null;
 }
 
-export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
+/** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
+export function createResultLoader(options: ResultLoaderOptions) {
   const { store, clock, budget, markdown, keptDays, concurrency } = options;
   const sizes = createResultSizes();
   const halfBudget = budget.bytes / 2;
@@ -125,7 +113,16 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     return clock.now() - run.deliveredAt.getTime() > keptDays * DAY_MS + MAX_CLOCK_DIFFERENCE_MS;
   };
 
-  const completePage: ResultLoader['completePage'] = async ({ entries }, ticket, signal) => {
+  /**
+   * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
+   * the reason `no_memory` if only memory was lacking. Rejects with a `Failure` of the store.
+   * @param ticket of the page, for the memory of the results
+   */
+  const completePage = async (
+    { entries }: CheckedPage,
+    ticket: MemoryTicket,
+    signal: AbortSignal,
+  ): Promise<readonly CheckedEntry[]> => {
     const lacking = new Set(entries.filter((entry) => needsFullResult(entry.accepted.run, markdown)));
     const wanted = await notStoredYet([...lacking].filter((entry) => !isExpired(entry)));
     const outcomes = new Map(wanted.length === 0 ? [] : await loadAll(wanted, ticket, signal));
@@ -139,7 +136,8 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     });
   };
 
-  const loadOnce: ResultLoader['loadOnce'] = async (run, signal) => {
+  /** Makes one attempt to load a pending result. Never rejects. A loaded result stays reserved until it is released. */
+  const loadOnce = async (run: WantedRun, signal: AbortSignal): Promise<OnceLoaded> => {
     const ticket = budget.enqueue('background');
     const load = async () => {
       const reservation = await ticket.reserve(expectedBytes(halfBudget), signal);
@@ -152,6 +150,8 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
 
   return { completePage, loadOnce };
 }
+
+type OnceLoaded = (Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void };
 
 const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
 const DOES_NOT_FIT = { kind: 'does_not_fit' } as const;
