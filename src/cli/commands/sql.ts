@@ -8,7 +8,7 @@ import {
 } from '../../storage/reporting/read-only-query.js';
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
 import { quoted } from '../../storage/schema/schema.js';
-import { type CommandProcess, isReadable, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
@@ -131,7 +131,7 @@ function printJson(io: CommandProcess): Printer {
         io.write(`${separator}{${members.join(',')}}`);
         separator = ',\n';
       }
-      return isReadable(io);
+      return io.written();
     },
     end: () => io.write(separator === '[' ? '[]\n' : ']\n'),
   };
@@ -153,7 +153,7 @@ function printCsv(io: CommandProcess): Printer {
       if (!hasHeader) io.write(line(columns.map(({ name }) => name)));
       hasHeader = true;
       io.write(rows.map(line).join(''));
-      return isReadable(io);
+      return io.written();
     },
     end: () => {},
   };

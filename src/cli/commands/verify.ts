@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { FeedFilters } from '../../sync/ports/index.js';
 import { filterChange } from '../../sync/recovery/filter-change.js';
-import { type CommandProcess, isReadable, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
@@ -110,7 +110,7 @@ async function compareAll({ work, since, until, printer, summary }: Comparison, 
         const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
         if (differences.length > 0) progress.clear();
         for (const difference of differences) printer.difference(difference);
-        if (differences.length > 0 && !(await isReadable(io))) return false;
+        if (differences.length > 0 && !(await io.written())) return false;
         addPage(summary, page);
         progress.show(() => `${summary.compared} entries compared, delivered up to ${formatTime(page.deliveredUpTo)}`);
       }

@@ -13,8 +13,11 @@ export interface CommandProcess {
   write(data: string | Uint8Array): void;
   /** Writes text that controls the terminal on stdout; everything in it that comes from elsewhere is printable. */
   writeControls(text: string): void;
-  /** Waits until the results are written. Resolves to false if they cannot be, because the program that reads them has ended. */
-  written?(): Promise<boolean>;
+  /**
+   * Waits until the results are written, so that they do not pile up in memory. Resolves to false if they cannot be, because the
+   * program that reads them has ended.
+   */
+  written(): Promise<boolean>;
   /** Writes messages to stderr. */
   note(text: string): void;
   /** Width of the terminal on stdout; null if stdout is a file or a pipe. */
@@ -55,11 +58,6 @@ export const thisProcess: CommandProcess = {
     return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askUser(question) : null;
   },
 };
-
-/** Waits until the results are written, so that they do not pile up in memory. Returns whether a program still reads them. */
-export async function isReadable({ written }: CommandProcess): Promise<boolean> {
-  return (await written?.()) ?? true;
-}
 
 /**
  * Asks a question on stderr, because stdout is for results. Returns an empty answer if the input ends.

@@ -139,6 +139,7 @@ describe('status --watch', () => {
       },
       write: (data: string | Uint8Array) => void written.push(String(data)),
       writeControls: (text: string) => void written.push(text),
+      written: async () => true,
       note: (text: string) => void notes.push(text),
       columns,
       redraws: false,
