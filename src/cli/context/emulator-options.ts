@@ -3,12 +3,10 @@ import { z } from 'zod';
 import type { FaultInput } from '../../emulator/model/fault-types.js';
 import type { Switches, SwitchesPatch } from '../../emulator/model/switch-types.js';
 import { defaultSwitches, switchesSchema } from '../../emulator/model/switches.js';
+import { UNIT_BYTES, UNIT_MS } from '../../settings/kinds.js';
 import { numberOption } from './parse-options.js';
 
 /** Options of `scanfeed emulator`: one for each switch. */
-
-const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const sizeUnits: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 
 function measure(value: string, units: Readonly<Record<string, number>>, example: string): number {
   const [, number, unit] = /^(-?\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(value) ?? [];
@@ -17,8 +15,8 @@ function measure(value: string, units: Readonly<Record<string, number>>, example
   return Number(number) * factor;
 }
 
-export const duration = (value: string): number => measure(value, durationUnits, '500ms, 30s, 5m, 24h or 7d');
-export const size = (value: string): number => Math.round(measure(value, sizeUnits, '512B, 64KiB or 20MiB'));
+export const duration = (value: string): number => measure(value, UNIT_MS, '500ms, 30s, 5m, 24h or 7d');
+export const size = (value: string): number => Math.round(measure(value, UNIT_BYTES, '512B, 64KiB or 20MiB'));
 
 const wholeNumber = numberOption(0);
 
@@ -113,8 +111,8 @@ function defaultText(name: keyof Switches): string {
   const value = defaultSwitches[name];
   if (value === null || typeof value === 'boolean' || Array.isArray(value)) return '';
   if (typeof value !== 'number') return ` (default: ${value})`;
-  if (name.endsWith('Ms')) return ` (default: ${written(value, durationUnits)})`;
-  return ` (default: ${name.endsWith('Bytes') ? written(value, sizeUnits) : value})`;
+  if (name.endsWith('Ms')) return ` (default: ${written(value, UNIT_MS)})`;
+  return ` (default: ${name.endsWith('Bytes') ? written(value, UNIT_BYTES) : value})`;
 }
 
 /** Formats a value in the largest unit that divides it. */

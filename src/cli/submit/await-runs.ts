@@ -1,11 +1,10 @@
-import type { Clock } from '../../core/clock.js';
 import { createPace } from '../../core/pace.js';
 import type { ServiceClient } from '../../service/client.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { type RunState, readState } from './read-state.js';
-import { problemOf, type SubmittedFile } from './submit-files.js';
+import { problemOf, type SubmitOptions, type SubmittedFile } from './submit-files.js';
 
 /** Pauses between rounds, milliseconds: doubled from the first up to the longest. */
 const FIRST_PAUSE_MS = 1_000;
@@ -17,14 +16,8 @@ const TRIES = 15;
 /** Minimum length of a pause that is reported, milliseconds. */
 const REPORTED_PAUSE_MS = 5_000;
 
-export interface AwaitOptions {
+export interface AwaitOptions extends Pick<SubmitOptions, 'clock' | 'signal' | 'concurrency' | 'perSecond' | 'onFile'> {
   readonly client: Pick<ServiceClient, 'readRun'>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly concurrency: number;
-  /** Maximum number of requests per second; null: no limit. */
-  readonly perSecond: number | null;
-  readonly onFile: (submitted: SubmittedFile) => void;
   /** Called before each round with the number of runs that are still processing. */
   readonly onRound: (open: number) => void;
   /** Called with one sentence about each long pause that the service asks for, and once about each outage. */

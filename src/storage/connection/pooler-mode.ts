@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError } from './connect-errors.js';
 import { databaseError, sqlstateOf } from './errors.js';
-import { findIsDirect } from './prepared-statements.js';
+import { backendOf, findIsDirect } from './prepared-statements.js';
 
 /** The mode of the pooler between this process and the server. `statement`: it refuses transactions. */
 export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
@@ -57,11 +57,6 @@ async function detectMode(
   } catch {
     return 'session'; // the first connection keeps the only server connection
   }
-}
-
-async function backendOf(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  return rows[0]?.pid ?? 0;
 }
 
 async function supportsTransactions(client: pg.Client): Promise<boolean> {

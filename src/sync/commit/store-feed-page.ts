@@ -1,27 +1,18 @@
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-page.js';
-import type { DeadEnd } from '../page/end-of-feed.js';
 import type { FreshnessClaims } from '../page/freshness-claims.js';
-import type { RecentCursors } from '../page/recent-cursors.js';
-import type { CommitOutcome, FeedStore, LeaseGrant } from '../ports/index.js';
+import type { CommitOutcome, FeedStore } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
-import type { Breaker } from './breaker.js';
-import { type PageResult, reportLoading, storePage } from './store-page.js';
+import { type PageOwner, type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
 export interface PageContext
   extends Pick<
-    LeaderContext,
-    'service' | 'store' | 'leases' | 'leaseTtlMs' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'
-  > {
-  readonly lease: LeaseGrant;
-  readonly breaker: Breaker;
-  /** The dead end that the previous page found. */
-  readonly deadEnd: DeadEnd | null;
-  readonly recentCursors: RecentCursors;
+      LeaderContext,
+      'service' | 'store' | 'leases' | 'leaseTtlMs' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'
+    >,
+    Pick<PageOwner, 'lease' | 'breaker' | 'deadEnd' | 'recentCursors' | 'before'> {
   readonly claims: FreshnessClaims;
-  /** The page before, if it is still being stored. */
-  readonly before: Promise<PageResult> | null;
 }
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */

@@ -110,16 +110,6 @@ export async function receivePageWithin(
   }
 }
 
-/** Reads a page within the memory budget and checks its entries. */
-export async function readPageWithin(
-  ticket: MemoryTicket,
-  context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit'>,
-  at: Position,
-  signal: AbortSignal,
-): Promise<FetchedPage> {
-  return (await receivePageWithin(ticket, context, at, signal)).check();
-}
-
 /** Requests a page; its entries are available once they are checked. */
 async function receivePage(
   service: FeedService,

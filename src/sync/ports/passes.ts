@@ -1,5 +1,4 @@
-import type { CommitOutcome, LeaseGrant } from './commits.js';
-import type { EntryBatch, QuarantineEntry } from './entries.js';
+import type { CommitOutcome, LeaseGrant, PageCommit } from './commits.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
@@ -47,16 +46,11 @@ export interface NewPass extends Pick<Pass, 'since' | 'until'> {
 }
 
 /** A page of a pass, committed with the pass's own position. */
-export interface PassCommit {
-  readonly lease: LeaseGrant;
+export interface PassCommit extends Omit<PageCommit, 'freshness'> {
   readonly id: string;
   readonly begunAt: Date;
-  /** The cursor and the end that the page was read with. Nothing is committed if others are stored, or the pass has ended. */
-  readonly from: string | null;
+  /** The end that the page was read with. Nothing is committed if another one is stored, or the pass has ended. */
   readonly until: Date;
-  readonly to: string | null;
-  readonly batch: EntryBatch;
-  readonly quarantine: readonly QuarantineEntry[];
   /** Whether the pass ends with this page, so that the feed may claim what it proves. */
   readonly finished: boolean;
   /**

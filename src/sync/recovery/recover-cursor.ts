@@ -3,7 +3,7 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
 import { createPageLimit, isOversized } from '../page/page-limit.js';
-import { readPageWithin } from '../page/read-page.js';
+import { receivePageWithin } from '../page/read-page.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { cursorRejection } from './rejected-cursor.js';
@@ -169,7 +169,7 @@ async function readAt(
   const ticket = budget.enqueue(priority);
   try {
     const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
-    const { checked, next } = await readPageWithin(ticket, withoutMarkdown, at, signal);
+    const { checked, next } = (await receivePageWithin(ticket, withoutMarkdown, at, signal)).check();
     return { runs: checked.entries.map(({ accepted }) => accepted.run), next };
   } finally {
     ticket.close();

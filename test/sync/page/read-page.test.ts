@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { readPageWithin } from '../../../src/sync/page/read-page.js';
+import { receivePageWithin } from '../../../src/sync/page/read-page.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
@@ -25,7 +25,8 @@ async function readOne() {
   };
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const ticket = context.budget.enqueue('feed');
-  const page = await readPageWithin(ticket, context, { cursor: null, since: null }, new AbortController().signal);
+  const { signal } = new AbortController();
+  const page = (await receivePageWithin(ticket, context, { cursor: null, since: null }, signal)).check();
   return { page, isHeld: () => entry?.deref() !== undefined };
 }
 
