@@ -19,8 +19,12 @@ const LARGE_BODY_BYTES = 8 * MIB;
  */
 const FINAL_COLLECTION_DELAY_MS = 60_000;
 
-/** Collects garbage as `globalThis.gc` does. `last-resort` also returns the pages that V8 keeps for new objects to the system. */
-export type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'regular' | 'last-resort' }) => void;
+const USUAL = { type: 'major', execution: 'sync', flavor: 'regular' } as const;
+/** Also returns the pages that V8 keeps for new objects to the system. */
+const THOROUGH = { type: 'major', execution: 'sync', flavor: 'last-resort' } as const;
+
+/** Collects garbage as `globalThis.gc` does. */
+export type Collect = (options: typeof USUAL | typeof THOROUGH) => void;
 
 /** Memory of the process that is not available for one answer, bytes. */
 const RESERVED_BYTES = 220 * MIB;
@@ -55,12 +59,8 @@ export function createProcessBudget(
     if (uncollected < collectEveryBytes && !large) return;
     uncollected = 0;
     // Nothing refers to the released bytes by then.
-    setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });
+    setImmediate(collect, large ? THOROUGH : USUAL);
     clearTimeout(finalCollection);
-    finalCollection = setTimeout(collect, FINAL_COLLECTION_DELAY_MS, {
-      type: 'major',
-      execution: 'sync',
-      flavor: 'last-resort',
-    }).unref();
+    finalCollection = setTimeout(collect, FINAL_COLLECTION_DELAY_MS, THOROUGH).unref();
   });
 }

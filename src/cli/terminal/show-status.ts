@@ -1,5 +1,6 @@
-import type { FeedReport, ReportedPace, ReportedPass } from '../../storage/feeds/feed-report.js';
+import type { FeedReport, ReportedPass } from '../../storage/feeds/feed-report.js';
 import type { RecentError } from '../../storage/feeds/recent-errors.js';
+import type { ReadingPace } from '../../sync/ports/index.js';
 import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
 import { type Column, table } from './table.js';
 
@@ -73,7 +74,7 @@ function passLine({ kind, since, until, deliveredUpTo, pace: measured }: Reporte
   return [PASSES[kind] ?? kind, `${range}: ${progress}`];
 }
 
-function pace(measured: ReportedPace | null): string {
+function pace(measured: ReadingPace | null): string {
   if (measured === null) return '';
   const { entriesPerSecond, secondsLeft } = measured;
   const left = secondsLeft === null ? '' : `, ${formatSeconds(secondsLeft)} left`;

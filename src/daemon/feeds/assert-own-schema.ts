@@ -18,7 +18,7 @@ export class ForeignSchema extends Error implements Failure {
 
 export interface NewFeed extends Pick<FeedIdentity, 'baseUrl'> {
   readonly schema: string;
-  /** Whether the feeds file gave it another address, key or schema while it was followed. */
+  /** Whether the feeds file gave it another address, key or schema since the process started. */
   readonly hasMoved: boolean;
   /** Whether a feed before it in the feeds file has the same schema and another key. */
   readonly hasOtherKey: boolean;

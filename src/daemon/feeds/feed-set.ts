@@ -2,6 +2,7 @@ import { changesOf, hasMoved } from '../../settings/feed-changes.js';
 import type { FeedsFile } from '../../settings/feeds-file.js';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
+import type { NewFeed } from './assert-own-schema.js';
 import type { RunningFeed } from './run-feed.js';
 
 export type FeedSet = ReturnType<typeof createFeedSet>;
@@ -14,15 +15,11 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-export interface StartOptions {
+export interface StartOptions extends Pick<NewFeed, 'hasMoved' | 'hasOtherKey'> {
   /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
   readonly startDelayFraction: number;
   /** Whether the process has just started, and follows its first feeds. */
   readonly isFirst: boolean;
-  /** Whether it was given another schema, service or key since the process started. */
-  readonly hasMoved: boolean;
-  /** Whether a feed before it in the file has the same schema and another key. */
-  readonly hasOtherKey: boolean;
 }
 
 /** Starts a feed, which ends when the signal aborts. */

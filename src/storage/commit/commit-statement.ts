@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { CommitCounts } from '../../core/counts.js';
-import type { EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
+import type { PageCommit } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { isDeleted } from '../runs/deleted-runs.js';
 import { RUN_COLUMNS } from '../schema/run-columns.js';
@@ -22,10 +22,7 @@ import {
   unionOf,
 } from './union-of-sources.js';
 
-export interface CommitInput {
-  readonly lease: LeaseGrant;
-  readonly batch: EntryBatch;
-  readonly quarantine: readonly QuarantineEntry[];
+export interface CommitInput extends Pick<PageCommit, 'lease' | 'batch' | 'quarantine'> {
   /** The origin of the entries, for `runs.stored_by`; it may be read from `fence`. */
   readonly storedBy: RawBuilder<string>;
   /**

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { ReadingPace } from '../../sync/ports/index.js';
 import { LEADER } from '../commit/fence.js';
 import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
@@ -18,7 +19,7 @@ export interface FeedReport {
   readonly reconciledAsOf: Date | null;
   readonly backfillComplete: boolean;
   /** The speed of the feed while it is catching up; null: it is not catching up, or no recent measurement is stored. */
-  readonly pace: ReportedPace | null;
+  readonly pace: ReadingPace | null;
   /** Unfinished passes. */
   readonly passes: readonly ReportedPass[];
   readonly lastPollAt: Date | null;
@@ -66,11 +67,6 @@ export interface ReportedPosition {
   readonly deliveredUpTo: string | null;
 }
 
-export interface ReportedPace {
-  readonly entriesPerSecond: number;
-  readonly secondsLeft: number | null;
-}
-
 /** An unfinished pass. Times are ISO 8601. */
 export interface ReportedPass {
   /** `recent`, `full`, `history` or `backfill`. */
@@ -80,7 +76,7 @@ export interface ReportedPass {
   readonly deliveredUpTo: string | null;
   readonly entries: number;
   /** Null: it is not running now. */
-  readonly pace: ReportedPace | null;
+  readonly pace: ReadingPace | null;
 }
 
 /** Maximum number of runs in the schema that are counted exactly. */

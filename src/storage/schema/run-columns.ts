@@ -18,20 +18,14 @@ const ENTRY_COLUMNS = [
   'markdown',
 ] as const;
 
-type EntryColumn = (typeof ENTRY_COLUMNS)[number];
 /** Columns with a special rule if a revision has several sources; for the others the first value counts. */
-type RuledColumn = 'status' | 'environment' | 'file_name' | 'partner_test_mode' | 'test_mode_revision';
-export type FirstValueColumn = Exclude<EntryColumn, RuledColumn>;
-export type RunColumn = EntryColumn | 'markdown_absent' | 'repaired' | 'extra';
+const RULED_COLUMNS = ['status', 'environment', 'file_name', 'partner_test_mode', 'test_mode_revision'] as const;
+const RULED: ReadonlySet<string> = new Set(RULED_COLUMNS);
 
-const RULED: readonly string[] = [
-  'status',
-  'environment',
-  'file_name',
-  'partner_test_mode',
-  'test_mode_revision',
-] satisfies RuledColumn[];
+type EntryColumn = (typeof ENTRY_COLUMNS)[number];
+export type FirstValueColumn = Exclude<EntryColumn, (typeof RULED_COLUMNS)[number]>;
+export type RunColumn = EntryColumn | 'markdown_absent' | 'repaired' | 'extra';
 
 /** All columns that depend on the sources of a revision: the values of entries and the findings of the checks. */
 export const RUN_COLUMNS: readonly RunColumn[] = [...ENTRY_COLUMNS, 'markdown_absent', 'repaired', 'extra'];
-export const FIRST_VALUE_COLUMNS = ENTRY_COLUMNS.filter((name): name is FirstValueColumn => !RULED.includes(name));
+export const FIRST_VALUE_COLUMNS = ENTRY_COLUMNS.filter((name): name is FirstValueColumn => !RULED.has(name));

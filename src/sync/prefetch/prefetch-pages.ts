@@ -3,14 +3,12 @@ import type { Priority } from '../memory/memory-budget.js';
 import { type DeadEnd, pageLimitAt } from '../page/end-of-feed.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
-import { type ReadAhead, readAhead } from './read-ahead.js';
+import { type ReadAhead, type ReadAheadOptions, readAhead } from './read-ahead.js';
 
 /** Options for prefetching pages. */
-export interface PrefetchOptions {
+export interface PrefetchOptions extends Pick<ReadAheadOptions, 'maxJoined'> {
   /** The priority of their memory. */
   readonly priority: Priority;
-  /** Maximum number of pages that are joined for one commit. */
-  readonly maxJoined: number;
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
 }
