@@ -17,6 +17,7 @@ import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { OLD } from '../../support/random-world.js';
 import { connectionOf, tables, useStore } from '../../support/store.js';
+import { readRelations, storeWorstDocuments } from '../../support/worst-documents.js';
 
 const PROJECT = fileURLToPath(new URL('../../../docs/dbt', import.meta.url));
 const given = useDatabase(DEMO_DATA);
@@ -140,4 +141,20 @@ describe('the dbt project', () => {
     await expect(dbt('source', 'freshness')).rejects.toThrow('ERROR STALE freshness of scanfeed.sync_status');
     await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'other'`);
   });
+
+  it('builds its models, and shows the views, over the worst documents', async () => {
+    await storeWorstDocuments(bench);
+    expect(await grantReader(bench.connection, READER)).toBe(true); // the views are new
+    await bench.rows(sql`GRANT SELECT ON public.called_functions TO ${sql.id(READER)}`);
+    await dbt('build');
+    expect(await invoices()).toEqual(await productiveInvoices());
+    // Not all: dbt takes some seconds for each.
+    const shownViews = /changes|productive_runs|functions|document_rechnung(_liste)?$/;
+    const relations = (await readRelations(bench)).filter(({ name }) => shownViews.test(name));
+    expect(relations).toHaveLength(5);
+    for (const { name, rows } of relations) {
+      const shown = await dbt('show', '--inline', `SELECT * FROM ${name}`, '--limit', '10000', '--output', 'json');
+      expect(JSON.parse(shown.slice(shown.indexOf('{'))).show, name).toHaveLength(rows.length);
+    }
+  }, 300_000);
 });
