@@ -25,27 +25,36 @@ export interface SmallDisk {
 }
 
 /**
- * Mounts a disk in memory for a server on this machine.
+ * Mounts a disk in memory for a server. Returns null if the server does not run on this machine.
  * @param url of an administrator
  */
-export async function mountSmallDisk(url: string): Promise<SmallDisk> {
-  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-disk-'));
+export async function mountSmallDisk(url: string): Promise<SmallDisk | null> {
   const tablespace = `small_disk_${randomBytes(5).toString('hex')}`;
-  const ballast = join(folder, 'ballast');
   const query = (sql: string) => withConnection(url, async (client) => (await client.query(sql)).rows);
-  await run('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'scanfeed-test', folder]);
   const [{ data_directory }] = await query('SHOW data_directory');
-  const { uid, gid } = await stat(data_directory);
-  await chown(folder, uid, gid);
-  await query(`CREATE TABLESPACE ${tablespace} LOCATION '${folder}'`);
+  const owner = await stat(data_directory).catch(() => null);
+  if (owner === null) return null;
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-disk-'));
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'scanfeed-test', folder]);
+  const ballast = join(folder, 'ballast');
+  const unmount = async () => {
+    await run('umount', [folder]);
+    await rmdir(folder);
+  };
+  try {
+    await chown(folder, owner.uid, owner.gid);
+    await query(`CREATE TABLESPACE ${tablespace} LOCATION '${folder}'`);
+  } catch (error) {
+    await unmount();
+    throw error;
+  }
   return {
     takeDatabase: (name) => query(`ALTER DATABASE ${name} SET TABLESPACE ${tablespace}`),
     fill: () => fill(ballast),
     free: () => rm(ballast),
     remove: async () => {
       await query(`DROP TABLESPACE ${tablespace}`);
-      await run('umount', [folder]);
-      await rmdir(folder);
+      await unmount();
     },
   };
 }

@@ -205,7 +205,7 @@ function requireResults(files: readonly SubmittedFile[]): void {
   const passing = files.filter(({ problem }) => problem?.passing === true).length;
   if (lasting + passing === 0) return;
   const unsent = files.filter(({ outcome }) => outcome === 'not_sent').length;
-  const reason = unsent === 0 ? '' : '; those not sent would get the same error';
+  const reason = unsent === 0 ? '' : '; the others were not sent, since they would probably get the same error';
   const message = `${lasting + passing + unsent} of ${countFiles(files)} without a result${reason}`;
   throw lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
 }

@@ -67,10 +67,10 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const views = await readReportViews(connection);
   const unfit = (await countUnfitValues(connection, views)).map(({ column, count }) => `${column} (${count})`);
   const problems = [
-    [findFull(views), 'reached the limit of columns or views, so further fields are only in other_fields'],
-    [unfit, `are null where a value does not fit, and named in unfit_fields, ${COUNTED}`],
+    ['reached the limit of columns or views, so further fields are only in other_fields', findFull(views)],
+    [`null where a value does not fit, and named in unfit_fields, ${COUNTED}`, unfit],
   ] as const;
-  const found = problems.filter(([names]) => names.length > 0).map(([names, text]) => `${named(names)} ${text}`);
+  const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);
   if (found.length > 0) return warning(found.join('; '));
   return ok(`all can get further columns; every value fits its column, ${COUNTED}`);
 }

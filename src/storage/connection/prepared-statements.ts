@@ -4,8 +4,8 @@ import type pg from 'pg';
 const MAX_STATEMENTS = 100;
 
 /**
- * Creates a function that returns the query to send for a statement on a connection. It prepares the statements with parameters on the server, so that it parses each only once per
- * connection and soon reuses a generic plan. Statements are prepared only on direct connections: behind a pooler, the next
+ * Creates a function that returns the query to send for a statement on a connection. It prepares statements with parameters on
+ * the server, which then parses each only once per connection and soon reuses a generic plan. Statements are prepared only on direct connections: behind a pooler, the next
  * transaction may run in a session that does not know the statement.
  */
 export function createPreparedStatements(isDirect: (client: pg.PoolClient) => boolean) {

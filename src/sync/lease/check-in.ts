@@ -1,7 +1,7 @@
 import type { FeedStore } from '../ports/index.js';
 import type { ProcessLeases } from './process-leases.js';
 
-/** Creates the announcement of this process in a schema, by which processes that share feeds find each other. */
+/** Announces this process in a schema, so that processes that share feeds find each other. */
 export function createCheckIn(schema: string, store: Pick<FeedStore, 'checkIn' | 'checkOut'>, process: ProcessLeases) {
   const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, deadPredecessors } = process;
   const endedDead = new Set<string>();

@@ -42,7 +42,7 @@ export function createProcessLeases(settings: LeaseSettings) {
 
 /**
  * Creates a function that runs a statement that waits for the row of a feed. Returns null, without running it, while another one
- * waits: they must not use up the connections.
+ * waits: several at once could use up the connections.
  */
 function createRowWait() {
   let isWaiting = false;

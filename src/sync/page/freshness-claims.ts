@@ -33,7 +33,7 @@ export function createFreshnessClaims() {
     },
     /**
      * Called when nothing followed a page: it was the end of the feed, or as short as the end. A page requested with `since` may
-     * hide entries that were delivered before and are listed later, since the service may apply it to another time (interface 4.2).
+     * hide entries that were delivered before and are listed later, because the service may apply it to another time (interface 4.2).
      */
     ended: ({ polledAt, at }: Pick<FetchedPage, 'polledAt' | 'at'>): void => {
       endAt = at.cursor === null && at.since !== null ? null : polledAt;

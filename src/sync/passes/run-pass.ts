@@ -80,7 +80,7 @@ export async function runPass(
   // The database has lost commits, or another writer moved the pass: a cursor may return without a circle.
   if (state.pass.cursor !== state.lastCursor) state.recentCursors = createRecentCursors();
   /**
-   * Returns null if there is no page, or no time for one. A function of its own, because a page in a variable of the loop would
+   * Returns null if there is no page, or the feed is busy. A function of its own, because a page in a variable of the loop would
    * stay in memory while the loop waits for the next one.
    */
   const storeNext = async (): Promise<PageProgress | null> => {

@@ -57,16 +57,19 @@ export function createResultLoader(options: ResultLoaderOptions) {
   // Two limits: a pending result may wait for the memory of a page, whose results must not wait for it.
   const limitOfPages = limitConcurrency(concurrency);
   const limitPending = limitConcurrency(concurrency);
-  let first: Promise<LoadOutcome> | null = null;
+  /** Resolves after the first load, without its result, which would stay in memory as long as the loader. */
+  let first: Promise<void> | null = null;
 
   /** Loads the first result of the feed alone, which shows how large they may be. */
   const afterFirst = async (load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
-    if (first === null) {
-      first = load();
-      return first;
+    if (first !== null) {
+      await first;
+      return load();
     }
-    await first;
-    return load();
+    const loading = load();
+    const ended = () => {};
+    first = loading.then(ended, ended);
+    return loading;
   };
 
   const withRetries = async (signal: AbortSignal, load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {

@@ -176,7 +176,7 @@ describe('submit', () => {
     expect(result.err).toMatch(message);
     expect(result.err.match(/: not submitted: /g)).toHaveLength(2);
     expect(result.err).toContain(
-      '8 files: 2 not submitted, 6 not sent\nscanfeed: 8 of 8 files without a result; those not sent would get the same error',
+      '8 files: 2 not submitted, 6 not sent\nscanfeed: 8 of 8 files without a result; the others were not sent, since they would probably get the same error',
     );
   });
 

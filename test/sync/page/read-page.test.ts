@@ -26,14 +26,16 @@ async function readOne() {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const ticket = context.budget.enqueue('feed');
   const { signal } = new AbortController();
-  const page = (await receivePageWithin(ticket, context, { cursor: null, since: null }, signal)).check();
-  return { page, isHeld: () => entry?.deref() !== undefined };
+  const received = await receivePageWithin(ticket, context, { cursor: null, since: null }, signal);
+  return { page: received.check(), received, isHeld: () => entry?.deref() !== undefined };
 }
 
 it('releases the parsed entries of a page once they are checked, since the memory budget does not count them', async () => {
-  const { page, isHeld } = await readOne();
+  const { page, received, isHeld } = await readOne();
   await turn();
   collectGarbage();
   expect(isHeld()).toBe(false);
+  // Reading ahead still holds both.
   expect(page.monotonicTimeOf(new Date(0))).toBeLessThanOrEqual(page.polledAt);
+  expect(received.items).toBe(1);
 });

@@ -1,3 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
@@ -63,4 +66,39 @@ it.each([
   const completed = loader.completePage(page, budget.enqueue('feed'), new AbortController().signal);
   const loaded = (await clock.run(completed)).map(({ loading }) => loading);
   expect([service.requests.toSorted(), loaded]).toEqual([requests, loadings]);
+});
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+it('keeps no result in memory once its page is released, not even the first one', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const readRun = service.readRun.bind(service);
+  let first: WeakRef<object> | undefined;
+  service.readRun = async (...given) => {
+    const answer = await readRun(...given);
+    first ??= new WeakRef(answer.body);
+    return answer;
+  };
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const budget = createMemoryBudget(1024 * 1024);
+  const loader = createResultLoader({ service, store, clock, budget, markdown: false, concurrency: 2, keptDays: null });
+  const complete = async (...scanIds: readonly string[]) => {
+    const ticket = budget.enqueue('feed');
+    const entries = scanIds.map((scanId) => {
+      service.runs.set(scanId, entryJson({ scanId }));
+      return entryJson({ scanId, data: undefined, resultTruncated: true });
+    });
+    const page = checkPage(rawPage(pageJson(entries)));
+    const completed = await loader.completePage(page, ticket, new AbortController().signal);
+    ticket.close();
+    service.runs.clear();
+    return completed.map(({ loading }) => loading);
+  };
+  expect(await complete('a', 'b')).toEqual(['resolved', 'resolved']);
+  await turn();
+  collectGarbage();
+  expect(first?.deref()).toBeUndefined();
+  expect(await complete('c')).toEqual(['resolved']); // the loader is in use
 });
