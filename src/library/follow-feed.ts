@@ -86,21 +86,39 @@ export async function* followFeed(
   );
   let wasAtEnd = false;
   for (;;) {
-    const step = await waitOutFailures(walk, options, clock, signal);
-    if (step === null) return;
-    const { page, progress, isRepeated } = step;
-    const { raw, at, next, items } = page;
-    const atEnd = progress === 'end';
-    if ((items > 0 && !isRepeated) || !isDeadEnd(page) || (atEnd && !wasAtEnd)) {
-      const entries = isRepeated ? { entries: [], unusable: [] } : sortEntries(raw);
-      yield { ...entries, cursor: next ?? at.cursor, atEnd, body: raw.body };
-    }
-    wasAtEnd = atEnd;
-    if (atEnd && untilEnd) return;
-    if (progress !== 'more') {
-      await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - page.times.polledAt), signal);
-    }
+    const taken: Taken | null = yield* yieldPage(() => waitOutFailures(walk, options, clock, signal), wasAtEnd);
+    if (taken === null) return;
+    const { progress, polledAt }: Taken = taken;
+    wasAtEnd = progress === 'end';
+    if (wasAtEnd && untilEnd) return;
+    if (progress !== 'more') await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
   }
+}
+
+/** What a step says about the next one. `polledAt`: monotonic time of its request. */
+interface Taken {
+  readonly progress: Step['progress'];
+  readonly polledAt: number;
+}
+
+/**
+ * Yields the page of a step if it brings anything. Returns what follows it; null after the last step. A function of its own, because
+ * a page in a variable of the loop would stay in memory while the loop waits for the next one.
+ */
+async function* yieldPage(
+  takeStep: () => Promise<Step | null>,
+  wasAtEnd: boolean,
+): AsyncGenerator<FollowedPage, Taken | null, undefined> {
+  const step = await takeStep();
+  if (step === null) return null;
+  const { page, progress, isRepeated } = step;
+  const { raw, at, next, items } = page;
+  const atEnd = progress === 'end';
+  if ((items > 0 && !isRepeated) || !isDeadEnd(page) || (atEnd && !wasAtEnd)) {
+    const entries = isRepeated ? { entries: [], unusable: [] } : sortEntries(raw);
+    yield { ...entries, cursor: next ?? at.cursor, atEnd, body: raw.body };
+  }
+  return { progress, polledAt: page.times.polledAt };
 }
 
 /** Takes the next step; waits and retries after temporary failures. Null when the signal aborts. */
