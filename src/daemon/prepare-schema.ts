@@ -85,6 +85,7 @@ export async function checkSchema(
  * Migrates the schema if that is enabled. Returns the names of the applied migrations. Rejects, with the remedy, unless this
  * release can use the schema.
  * @param limitDirect limits the direct connections that are open at once
+ * @param wasUsable if it is gone now, it was dropped or renamed: a new one would store runs again that were erased
  */
 export async function prepareSchema(
   settings: DatabaseSettings,
@@ -92,12 +93,14 @@ export async function prepareSchema(
   known: readonly Migration[],
   limitDirect: LimitedRun,
   signal: AbortSignal,
+  wasUsable = false,
 ): Promise<readonly string[]> {
   const connection = connectStore(database, settings.schema);
   const state = await inspectSchema(connection, known);
   signal.throwIfAborted();
   // Checks the version first: a daemon without `autoMigrate` retries often, and a refused statement would fill the server's log.
-  if (!settings.autoMigrate || state.tooNew) requireVersion(state, connection.tables);
+  const isGone = wasUsable && state.version === 0;
+  if (!settings.autoMigrate || state.tooNew || isGone) requireVersion(state, connection.tables);
   const applyMissing = () => limitDirect(() => migrateSchema(settings, known, signal), { signal });
   const applied = state.missing.length > 0 ? await applyMissing() : [];
   await checkSchema(settings, database, known);

@@ -96,8 +96,10 @@ export function watchSchema(
   const isKnownUsable = () => clock.monotonic() < usableUntil;
   const prepare = async (signal: AbortSignal) => {
     const checkedAt = clock.monotonic();
+    const wasUsable = reports !== undefined;
     try {
-      for (const name of await prepareSchema(settings, leaseDatabase, await migrations(), limitDirect, signal)) {
+      const known = await migrations();
+      for (const name of await prepareSchema(settings, leaseDatabase, known, limitDirect, signal, wasUsable)) {
         logger.info('applied a migration', { migration: name });
       }
     } catch (error) {

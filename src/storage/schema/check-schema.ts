@@ -88,6 +88,11 @@ export function requireVersion({ version, missing, tooNew }: SchemaState, { sche
       `the schema ${schema} is at version ${version}, too new for this release of scanfeed: run the newer release`,
     );
   }
+  if (version === 0 && missing.length > 0) {
+    throw new SchemaMismatch(
+      `the schema ${schema} does not exist: if it was dropped or renamed, restore it; otherwise run \`scanfeed migrate\``,
+    );
+  }
   if (missing.length > 0) {
     throw new SchemaMismatch(
       `the schema ${schema} is at version ${version} and lacks ${missing.length} migration(s): run \`scanfeed migrate\``,

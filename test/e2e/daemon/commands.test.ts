@@ -249,7 +249,7 @@ describe('scanfeed status', () => {
     const database = await bench.createDatabase();
     const { code, stdout, stderr } = await run(['status'], { DATABASE_URL: database.url });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^scanfeed: the schema scanfeed is at version 0 .*run `scanfeed migrate`\n$/);
+    expect(stderr).toMatch(/^scanfeed: the schema scanfeed does not exist: .*run `scanfeed migrate`\n$/);
   });
 });
 

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { expect, test } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
 import { type ServiceDouble, useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
@@ -123,4 +124,25 @@ test('stores everything again, also for readers, when the database was restored 
   service.invalidateCursors();
   correct(15, 18);
   await restore(copies[1]);
+});
+
+test('creates no schema when its own is renamed while it runs, and continues when it is back', {
+  timeout: 120_000,
+}, async () => {
+  const [service, database] = [await bench.startService(), await bench.createDatabase()];
+  service.deliver(3);
+  const daemon = bench.daemon(bench.environment(service, database));
+  await daemon.catchesUp();
+  const rename = async (from: string, to: string) => {
+    await database.query(`ALTER SCHEMA ${from} RENAME TO ${to}`);
+    await database.query(`ALTER SCHEMA ${from}_reporting RENAME TO ${to}_reporting`);
+  };
+  await rename('scanfeed', 'kept');
+  service.deliver(1);
+  const errors = async () => (await daemon.status()).currentErrors.map(({ message }) => message);
+  await eventually(errors).toContainEqual(expect.stringContaining('the schema scanfeed does not exist'));
+  expect(await database.query("SELECT to_regnamespace('scanfeed') AS schema")).toEqual([{ schema: null }]);
+  await rename('kept', 'scanfeed');
+  const stored = () => database.query('SELECT count(*)::int AS runs FROM scanfeed.runs');
+  await expect.poll(stored, { timeout: 60_000 }).toEqual([{ runs: 4 }]); // it pauses for half a minute at most
 });
