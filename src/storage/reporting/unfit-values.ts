@@ -17,7 +17,8 @@ export function countUnfitValues({ db, tables }: StoreConnection, views: readonl
         SELECT scan_id, sum(COALESCE(pg_column_size(data), 0)) OVER
           (ORDER BY completed_at DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
         FROM (SELECT scan_id, completed_at, data FROM ${tables.runs}
-          WHERE document_type_slug = ${view.slug} ORDER BY completed_at DESC LIMIT ${BATCH.runs}) AS run`;
+          WHERE document_type_slug = ${view.slug} AND status = 'completed' AND completed_at IS NOT NULL
+          ORDER BY completed_at DESC LIMIT ${BATCH.runs}) AS run`;
       const { rows } = await sql<(typeof counts)[number]>`
         SELECT ${view.name} || '.' || unfit AS column, count(*)::int AS count
         FROM (${sql.raw(query)} AND run.scan_id = ANY (ARRAY(
