@@ -13,6 +13,7 @@ const COPIED = [
   'test',
   'migrations',
   'openapi',
+  'docs',
   'package.json',
   'tsconfig.json',
   'tsconfig.build.json',
