@@ -67,7 +67,7 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const views = await readReportViews(connection);
   const unfit = (await countUnfitValues(connection, views)).map(({ column, count }) => `${column} (${count})`);
   const problems = [
-    ['reached the limit of columns or views, so further fields are only in other_fields', findFull(views)],
+    ['at the limit of columns or views, so further fields are only in other_fields', findFull(views)],
     [`null where a value does not fit, and named in unfit_fields, ${COUNTED}`, unfit],
   ] as const;
   const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);
