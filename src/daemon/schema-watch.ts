@@ -96,7 +96,7 @@ export function watchSchema(
   const isKnownUsable = () => clock.monotonic() < usableUntil;
   const prepare = async (signal: AbortSignal) => {
     const checkedAt = clock.monotonic();
-    const wasUsable = reports !== undefined;
+    const wasUsable = reports !== undefined; // prepared once the schema was usable
     try {
       const known = await migrations();
       for (const name of await prepareSchema(settings, leaseDatabase, known, limitDirect, signal, wasUsable)) {
