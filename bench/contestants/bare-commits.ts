@@ -9,7 +9,7 @@ import { createCommits } from '../../src/storage/commit/commit-page.js';
 import { createDatabaseClock } from '../../src/storage/connection/database-clock.js';
 import { connectStore } from '../../src/storage/connection/store-connection.js';
 import { createLeases } from '../../src/storage/feeds/lease.js';
-import { batchOf, type CheckedPage, checkPage } from '../../src/sync/page/check-page.js';
+import { batchOf, type CheckedEntries, checkEntries } from '../../src/sync/page/check-entries.js';
 import type { LeaseGrant, PageCommit } from '../../src/sync/ports/index.js';
 import { feedRequest } from '../service/recording.js';
 import { type ContestConfig, contest } from './contest.js';
@@ -83,12 +83,12 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
 
 /** So many pages in a row, or as many as there are. */
 async function readPages(client: ServiceClient, from: string | null, count: number) {
-  const pages: { readonly checked: CheckedPage; readonly next: string | null }[] = [];
+  const pages: { readonly checked: CheckedEntries; readonly next: string | null }[] = [];
   for (let cursor = from; pages.length < count; ) {
     const page = await client.readPage(feedRequest(cursor));
     if (page.items.length === 0) break;
     cursor = page.nextCursor;
-    pages.push({ checked: checkPage(page), next: cursor });
+    pages.push({ checked: checkEntries(page), next: cursor });
   }
   return pages;
 }

@@ -6,12 +6,11 @@ import type { PageProgress, PageResult } from './commit/store-page.js';
 import type { LeaderContext } from './context.js';
 import type { DeadEnd } from './page/end-of-feed.js';
 import { createFreshnessClaims } from './page/freshness-claims.js';
+import type { CheckedPage } from './page/page.js';
 import { createRecentCursors } from './page/recent-cursors.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
-import type { CompletedPage } from './prefetch/completed-page.js';
 import { isOrdinary, MAX_JOINED_PAGES } from './prefetch/join-pages.js';
-import { prefetchPages } from './prefetch/prefetch-pages.js';
-import type { ReadAhead } from './prefetch/read-ahead.js';
+import { type PrefetchedPages, prefetchPages } from './prefetch/prefetch-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
 import { CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
 import { createHiddenEndReporter, createStuckReporter } from './recovery/stuck-reporter.js';
@@ -96,9 +95,10 @@ async function readFrom(
   context: LeaderContext,
   state: FeedState,
   signal: AbortSignal,
-  onCommitted: (page: CompletedPage) => void,
+  onCommitted: (page: CheckedPage) => void,
 ): Promise<PageProgress> {
-  const options = { priority: 'feed', maxJoined: MAX_JOINED_PAGES, deadEnd: state.deadEnd } as const;
+  const { maxHeldPages: maxHeld } = context;
+  const options = { priority: 'feed', maxJoined: MAX_JOINED_PAGES, maxHeld, deadEnd: state.deadEnd } as const;
   const pages = prefetchPages(start, options, context, signal);
   // The database has lost commits, or another writer moved the feed: a cursor may return without a circle.
   if (start.cursor !== state.at.cursor) state.recentCursors = createRecentCursors();
@@ -134,7 +134,7 @@ async function readFrom(
 }
 
 /** @param before the result of the page before, if that one is still being stored */
-type StorePage = (page: CompletedPage, before: Promise<PageResult> | null) => Promise<PageResult>;
+type StorePage = (page: CheckedPage, before: Promise<PageResult> | null) => Promise<PageResult>;
 
 /** A page that is being stored, or was stored and is not awaited yet. */
 interface StoringPage {
@@ -147,7 +147,7 @@ interface StoringPage {
  * PostgreSQL parses the second while it writes the first.
  */
 async function storeInOrder(
-  pages: ReadAhead,
+  pages: PrefetchedPages,
   storePage: StorePage,
   { observer, stepMs, maxPageCommits }: LeaderContext,
   onRead: () => void,
@@ -189,7 +189,7 @@ async function storeInOrder(
 }
 
 /** Returns the next page; null after the last one, or if one that is being stored leads no further. */
-async function nextPage(pages: ReadAhead, storing: readonly StoringPage[]): Promise<CompletedPage | null> {
+async function nextPage(pages: PrefetchedPages, storing: readonly StoringPage[]): Promise<CheckedPage | null> {
   try {
     return await pages.next();
   } catch (error) {
@@ -200,7 +200,7 @@ async function nextPage(pages: ReadAhead, storing: readonly StoringPage[]): Prom
 }
 
 async function reportStored(
-  page: CompletedPage,
+  page: CheckedPage,
   progress: PageProgress,
   { catchUp, stuck }: FeedState,
   observer: SyncObserver,
@@ -213,7 +213,7 @@ async function reportStored(
 }
 
 /** Reports each poll of a page. The last one has the outcome of the page; those before it had entries. */
-function reportPolls({ polls }: CompletedPage, progress: PageProgress, observer: SyncObserver) {
+function reportPolls({ polls }: CheckedPage, progress: PageProgress, observer: SyncObserver) {
   polls.forEach(({ items }, index) => {
     const last = index === polls.length - 1;
     const outcome = last && (progress === 'end' || progress === 'stuck') ? progress : items > 0 ? 'entries' : 'skipped';

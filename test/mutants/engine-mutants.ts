@@ -5,7 +5,7 @@ const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, 
 const storePage = 'src/sync/commit/store-page.ts';
 const storeFeedPage = 'src/sync/commit/store-feed-page.ts';
 const readFeed = 'src/sync/read-feed.ts';
-const checkPage = 'src/sync/page/check-page.ts';
+const checkEntries = 'src/sync/page/check-entries.ts';
 const fullResult = 'src/sync/results/full-result.ts';
 const quarantineRefused = 'src/sync/commit/quarantine-refused.ts';
 const recover = 'src/sync/recovery/recover-cursor.ts';
@@ -60,7 +60,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'an older revision of a page is dropped before the newer one is checked',
     patch(
-      checkPage,
+      checkEntries,
       'page.items.forEach((item, index) => {',
       `const runs = page.items as { scanId: string; revision: number }[];
        page.items.forEach((item, index) => {
@@ -96,8 +96,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'unusable entries are dropped',
     patch(
       quarantineRefused,
-      '[...checked.quarantine, ...repairedOriginals(completed)]',
-      'repairedOriginals(completed)',
+      '[...page.quarantine, ...repairedOriginals(page.entries)]',
+      'repairedOriginals(page.entries)',
     ),
   ),
   engine(
@@ -113,7 +113,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the memory of committed pages is not released',
     patch(
-      'src/sync/prefetch/read-ahead.ts',
+      'src/sync/prefetch/prefetch-pages.ts',
       'release: () => closeAll(returned.shift() ?? []),',
       'release: () => { returned.shift(); changes.notify(); },',
     ),

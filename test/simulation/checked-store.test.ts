@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { batchOf } from '../../src/sync/page/check-page.js';
+import { batchOf } from '../../src/sync/page/check-entries.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 import { CheckedStore } from './checked-store.js';
 import { noCoverage } from './coverage.js';

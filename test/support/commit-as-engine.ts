@@ -1,6 +1,6 @@
 import type { CommitCounts } from '../../src/core/counts.js';
 import { commitWithoutRefused } from '../../src/sync/commit/quarantine-refused.js';
-import { checkPage } from '../../src/sync/page/check-page.js';
+import { checkEntries } from '../../src/sync/page/check-entries.js';
 import { rawPage } from './pages.js';
 import { claimNothing, type StoreBench } from './store.js';
 
@@ -8,9 +8,9 @@ import { claimNothing, type StoreBench } from './store.js';
 export async function commitAsEngine(bench: StoreBench, body: string | Uint8Array, to: string): Promise<CommitCounts> {
   const { lease } = await bench.takeFeed();
   const { cursor } = await bench.store.readPosition(lease.feed);
-  const checked = checkPage(rawPage(body));
+  const checked = checkEntries(rawPage(body));
   const { outcome } = await commitWithoutRefused(
-    { checked, completed: checked.entries },
+    checked,
     (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: claimNothing(), ...content }),
     (batch) => bench.store.tryEntries(lease, batch),
     new AbortController().signal,

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
+import { batchOf, checkEntries } from '../../src/sync/page/check-entries.js';
 import type { PageCommit } from '../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { untilWaiting } from './lock-waits.js';
@@ -31,6 +31,6 @@ export const entriesOf = (fields: Readonly<Record<string, Fields>>): string[] =>
 
 /** What a commit writes of a page with these entries. */
 export function pageOf(entries: readonly string[]): Pick<PageCommit, 'batch' | 'quarantine'> {
-  const checked = checkPage(rawPage(pageJson(entries)));
+  const checked = checkEntries(rawPage(pageJson(entries)));
   return { batch: batchOf(checked.entries), quarantine: checked.quarantine };
 }

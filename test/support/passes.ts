@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach } from 'vitest';
-import { batchOf } from '../../src/sync/page/check-page.js';
+import { batchOf } from '../../src/sync/page/check-entries.js';
 import type { FeedIdentity, LeaseGrant, Pass, PassCommit, PassKind } from '../../src/sync/ports/index.js';
 import { pageOf } from './concurrent-commits.js';
 import { type StoreBench, type TestFeed, tables, testFeed } from './store.js';

@@ -1,4 +1,4 @@
-import { batchOf, checkPage, withPending } from '../../src/sync/page/check-page.js';
+import { batchOf, checkEntries, withPending } from '../../src/sync/page/check-entries.js';
 import type { PageCommit } from '../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
@@ -6,7 +6,7 @@ import type { TestFeed } from './store.js';
 
 /** A truncated entry whose result could not be loaded. */
 export function pendingBatch(over: Fields): Pick<PageCommit, 'batch'> {
-  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
+  const checked = checkEntries(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
   const entries = checked.entries.map((entry) => withPending(entry, 'not_loaded'));
   return { batch: batchOf(entries) };
 }

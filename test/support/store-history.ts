@@ -1,4 +1,10 @@
-import { batchOf, type CheckedEntry, checkPage, withoutMarkdown, withPending } from '../../src/sync/page/check-page.js';
+import {
+  batchOf,
+  type CheckedEntry,
+  checkEntries,
+  withoutMarkdown,
+  withPending,
+} from '../../src/sync/page/check-entries.js';
 import type {
   EntryBatch,
   FeedIdentity,
@@ -214,14 +220,14 @@ export class StoreHistory {
   #entries(): { readonly batch: EntryBatch; readonly quarantine: readonly QuarantineEntry[] } {
     const { between, chance, pick } = this.#choices;
     const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
-    const checked = checkPage(page);
-    const answers = checkPage(
+    const checked = checkEntries(page);
+    const answers = checkEntries(
       rawPage(pageJson(checked.entries.map(({ accepted: { run } }) => this.#answer(run)))),
     ).entries;
     const reasons: readonly PendingReason[] = ['not_loaded', 'processing', 'still_truncated'];
     const found = (entry: CheckedEntry, index: number) => {
       const answer = answers[index];
-      if (answer !== undefined && chance(0.1)) return { ...answer, fallback: withPending(entry, 'invalid_result') };
+      if (answer !== undefined && chance(0.1)) return { ...withPending(entry, 'invalid_result'), result: answer };
       if (chance(0.2)) return withPending(entry, pick(reasons));
       return !entry.accepted.run.hasMarkdown && chance(0.3) ? withoutMarkdown(entry) : entry;
     };

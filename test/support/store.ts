@@ -11,7 +11,7 @@ import { migrate } from '../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../src/storage/schema/read-migrations.js';
 import { tablesOf } from '../../src/storage/schema/schema.js';
 import { createStore } from '../../src/storage/store.js';
-import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
+import { batchOf, checkEntries } from '../../src/sync/page/check-entries.js';
 import type {
   CommitOutcome,
   FeedIdentity,
@@ -171,7 +171,7 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
   const commit = async (entries: readonly string[], over: Partial<PageCommit> = {}) => {
     const to = `${lease.epoch}-${pages++}`;
     const page = rawPage(pageJson(entries, to));
-    const checked = checkPage(page);
+    const checked = checkEntries(page);
     const outcome = await store.commitPage({
       lease,
       from: cursor,

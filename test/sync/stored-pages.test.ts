@@ -36,8 +36,8 @@ test('reports when each page was polled, received, completed and committed', asy
   await clock.run(following);
 
   const [first] = stored;
-  expect(first).toMatchObject({ reading: 'feed', timings: [{ items: 2 }], counts: { inserted: 2 } });
-  const [timing] = first?.timings ?? [];
+  expect(first).toMatchObject({ reading: 'feed', polls: [{ items: 2 }], counts: { inserted: 2 } });
+  const [timing] = first?.polls ?? [];
   const { polledAt = 0, receivedAt = 0, loadedAt = 0 } = timing ?? {};
   expect(receivedAt - polledAt).toBe(POLL_MS);
   expect(loadedAt - receivedAt).toBe(RESULT_MS);

@@ -1,5 +1,5 @@
 import { classifyError } from '../../core/errors.js';
-import type { CheckedEntry } from '../../sync/page/check-page.js';
+import type { CheckedEntry } from '../../sync/page/check-entries.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
 import type { Postponed } from '../../sync/results/load-result.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { createStatus } from '../../storage/feeds/status.js';
+import { checkPage } from '../../sync/page/check-page.js';
 import { isDeadEnd } from '../../sync/page/end-of-feed.js';
-import { checkAnsweredPage } from '../../sync/page/read-page.js';
 import { possibleDelivery } from '../../sync/page/service-clock.js';
 import { type Step, walkFeed } from '../../sync/page/walk-feed.js';
 import type { FeedService } from '../../sync/ports/index.js';
@@ -54,9 +54,9 @@ export async function* verifyFeed(
   let unclearPages = 0;
   for (;;) {
     const { page: answered, progress } = await takeClearStep(walk, retryOptions);
-    const page = checkAnsweredPage(answered);
+    const page = checkPage(answered);
     const edgeMs = EDGE_MS + answered.times.receivedAt - answered.times.polledAt;
-    const entries = await withRetries(() => verifyPage(page.checked, work), retryOptions);
+    const entries = await withRetries(() => verifyPage(page, work), retryOptions);
     const last = page.provenUpTo ?? deliveredUpTo;
     // An entry without a possible delivery time was delivered no later than the last entry of its page.
     const when = ({ deliveredAt }: Verified) => possibleDelivery(deliveredAt, clock.now()) ?? last;

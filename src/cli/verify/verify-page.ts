@@ -1,7 +1,13 @@
 import { classifyError } from '../../core/errors.js';
 import { findQuarantined, identityOf, type UnusableEntryState } from '../../storage/commit/quarantine.js';
 import type { Comparison } from '../../storage/runs/compare-entries.js';
-import { batchOf, type CheckedEntry, type CheckedPage, refusedEntry, withPending } from '../../sync/page/check-page.js';
+import {
+  batchOf,
+  type CheckedEntries,
+  type CheckedEntry,
+  refusedEntry,
+  withPending,
+} from '../../sync/page/check-entries.js';
 import type { QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
 import type { FeedCommandContext } from '../context/with-feed.js';
@@ -35,7 +41,7 @@ export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing
 type Source = Pick<FeedCommandContext<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
-export async function verifyPage(checked: CheckedPage, source: Source): Promise<readonly Verified[]> {
+export async function verifyPage(checked: CheckedEntries, source: Source): Promise<readonly Verified[]> {
   const entries = checked.entries.map((entry) =>
     needsFullResult(entry.accepted.run, false) ? withPending(entry, 'not_loaded') : entry,
   );

@@ -60,9 +60,9 @@ export function createOtlpTracer({ version, ratio, logger, clock }: TracerOption
  * @param epoch what to add to a monotonic time for the time since 1970, milliseconds
  */
 function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: number): void {
-  const { timings, commitBegunAt, committedAt, counts, reading } = page;
+  const { polls, commitBegunAt, committedAt, counts, reading } = page;
   const { inserted, updated, unchanged, stale, quarantined, conflicts } = counts;
-  const begunAt = Math.min(commitBegunAt, ...timings.map(({ polledAt }) => polledAt));
+  const begunAt = Math.min(commitBegunAt, ...polls.map(({ polledAt }) => polledAt));
   const root = tracer.startSpan(
     'page',
     {
@@ -70,8 +70,8 @@ function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: numbe
       attributes: {
         'scanfeed.feed': feed,
         'scanfeed.reading': reading,
-        'scanfeed.pages': timings.length,
-        'scanfeed.entries': timings.reduce((sum, { items }) => sum + items, 0),
+        'scanfeed.pages': polls.length,
+        'scanfeed.entries': polls.reduce((sum, { items }) => sum + items, 0),
       },
     },
     ROOT_CONTEXT,
@@ -79,7 +79,7 @@ function recordPage(page: StoredPage, feed: string, tracer: Tracer, epoch: numbe
   const parent = trace.setSpan(ROOT_CONTEXT, root);
   const child = (name: string, kind: SpanKind, from: number, to: number, attributes: Record<string, number>) =>
     tracer.startSpan(name, { kind, startTime: epoch + from, attributes }, parent).end(epoch + to);
-  for (const { items, polledAt, receivedAt, loadedAt } of timings) {
+  for (const { items, polledAt, receivedAt, loadedAt } of polls) {
     child('poll', SpanKind.CLIENT, polledAt, receivedAt, { 'scanfeed.entries': items });
     child('load', SpanKind.INTERNAL, receivedAt, loadedAt, {});
   }

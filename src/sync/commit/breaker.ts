@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/errors.js';
-import type { CheckedPage } from '../page/check-page.js';
+import type { PolledPage } from '../page/page.js';
 import type { FeedStore, QuarantineEntry } from '../ports/index.js';
 
 /** How much of a page is unusable. */
@@ -60,7 +60,7 @@ export function createBreaker() {
 }
 
 /** Returns the quality of a page if these entries of it are quarantined. */
-export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
+export function qualityOf({ items }: Pick<PolledPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
   for (const { state, reason, detail } of quarantine) {
     const shown = reason === 'constraint' ? detail : reason;
@@ -74,7 +74,7 @@ export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: rea
  * Queries the store only if there are bad entries.
  */
 export async function qualityOfNew(
-  page: Pick<CheckedPage, 'items'>,
+  page: Pick<PolledPage, 'items'>,
   quarantine: readonly QuarantineEntry[],
   feed: string,
   store: Pick<FeedStore, 'notYetQuarantined'>,

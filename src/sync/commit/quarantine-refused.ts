@@ -1,7 +1,6 @@
 import { classifyError, type Failure } from '../../core/errors.js';
-import { batchOf, type CheckedEntry, refusedEntry } from '../page/check-page.js';
+import { batchOf, type CheckedEntries, type CheckedEntry, refusedEntry } from '../page/check-entries.js';
 import type { CommitOutcome, EntryBatch, QuarantineEntry } from '../ports/index.js';
-import type { CompletedPage } from '../prefetch/completed-page.js';
 
 /** The entries of a page to store and to quarantine. */
 export interface PageContent {
@@ -24,19 +23,19 @@ export interface CommittedPage {
  * @param tryEntries as in {@link FeedStore}
  */
 export async function commitWithoutRefused(
-  { checked, completed }: Pick<CompletedPage, 'checked' | 'completed'>,
+  page: CheckedEntries,
   commit: (content: PageContent) => Promise<CommitOutcome>,
   tryEntries: (batch: EntryBatch) => Promise<void>,
   signal: AbortSignal,
 ): Promise<CommittedPage> {
   const content = {
-    batch: batchOf(completed),
-    quarantine: [...checked.quarantine, ...repairedOriginals(completed)],
+    batch: batchOf(page.entries),
+    quarantine: [...page.quarantine, ...repairedOriginals(page.entries)],
   };
   try {
-    return { outcome: await commit(content), entries: completed, content };
+    return { outcome: await commit(content), entries: page.entries, content };
   } catch (error) {
-    if (!isRefused(error) || completed.length === 0) throw error;
+    if (!isRefused(error) || page.entries.length === 0) throw error;
   }
   const refusalOf = async (entries: readonly CheckedEntry[]) => {
     signal.throwIfAborted();
@@ -48,8 +47,8 @@ export async function commitWithoutRefused(
       throw error;
     }
   };
-  const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, refusalOf);
-  const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused];
+  const { storable, refused } = await addStorable({ storable: [], refused: [] }, page.entries, refusalOf);
+  const quarantine = [...page.quarantine, ...repairedOriginals(storable), ...refused];
   const rest = { batch: batchOf(storable), quarantine };
   return { outcome: await commit(rest), entries: storable, content: rest };
 }
@@ -61,7 +60,7 @@ function isRefused(error: unknown): boolean {
 
 /** Returns the loaded results as they were before their text was repaired. */
 function repairedOriginals(entries: readonly CheckedEntry[]): readonly QuarantineEntry[] {
-  return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
+  return entries.flatMap(({ result }) => result?.original ?? []);
 }
 
 interface SortedEntries {
@@ -71,7 +70,7 @@ interface SortedEntries {
 
 /**
  * Adds those entries that PostgreSQL accepts together with the storable ones; two entries may be refused only together. A
- * refused result is replaced by the entry that it was loaded for.
+ * refused result leaves the entry that it was loaded for.
  */
 async function addStorable(
   sorted: SortedEntries,
@@ -87,6 +86,11 @@ async function addStorable(
     const half = await addStorable(sorted, entries.slice(0, middle), refusalOf);
     return addStorable(half, entries.slice(middle), refusalOf);
   }
-  if (first.fallback !== undefined) return addStorable(sorted, [first.fallback], refusalOf);
+  if (first.result !== undefined) return addStorable(sorted, [withoutResult(first)], refusalOf);
   return { ...sorted, refused: [...sorted.refused, refusedEntry(first, refusal)] };
+}
+
+/** Returns an entry as it was delivered. It is pending. */
+function withoutResult({ result: _, ...entry }: CheckedEntry): CheckedEntry {
+  return { ...entry, loading: 'pending' };
 }

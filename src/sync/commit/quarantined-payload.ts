@@ -1,5 +1,5 @@
 import { parseSkippingLargeValues } from '../../core/json/skip-large-values.js';
-import { type CheckedEntry, checkPage, withPending } from '../page/check-page.js';
+import { type CheckedEntry, checkEntries, withPending } from '../page/check-entries.js';
 import type { QuarantineEntry, RawPage } from '../ports/index.js';
 import { needsFullResult } from '../results/full-result.js';
 
@@ -14,7 +14,7 @@ export type Rechecked =
  * @param payload the bytes of one entry, valid JSON (it was parsed when it was received)
  */
 export function recheckPayload(payload: Uint8Array, markdown: boolean): Rechecked {
-  const { entries, quarantine } = checkPage(pageOf(payload));
+  const { entries, quarantine } = checkEntries(pageOf(payload));
   const [entry] = entries;
   if (entry !== undefined) {
     const lacking = needsFullResult(entry.accepted.run, markdown);

@@ -1,8 +1,8 @@
 import type { LeaderContext } from '../context.js';
-import type { CheckedEntry } from '../page/check-page.js';
+import type { CheckedEntry } from '../page/check-entries.js';
 import type { FreshnessClaims } from '../page/freshness-claims.js';
+import type { CheckedPage } from '../page/page.js';
 import type { CommitOutcome, FeedStore } from '../ports/index.js';
-import type { CompletedPage } from '../prefetch/completed-page.js';
 import { type PageOwner, type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
@@ -16,7 +16,7 @@ export interface PageContext
 }
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
-export function storeFeedPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
+export function storeFeedPage(page: CheckedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
   const { store, leases, leaseTtlMs, observer, stepMs, lease } = context;
   const claim = context.claims.next(page);
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
@@ -50,7 +50,7 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
 function report(
   { counts, asOf }: Extract<CommitOutcome, { kind: 'committed' }>,
   entries: readonly CheckedEntry[],
-  page: CompletedPage,
+  page: CheckedPage,
   { observer }: PageContext,
 ): void {
   const stored = new Set(counts.stored);

@@ -1,11 +1,11 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import type { ReadSettings } from '../context.js';
-import type { CheckedEntry, Loading } from '../page/check-page.js';
+import type { CheckedEntry, Loading } from '../page/check-entries.js';
 import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from '../page/end-of-feed.js';
+import type { CheckedPage } from '../page/page.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
 import type { CommitOutcome, FeedService, FeedStore, LeaseGrant, Reading, SyncObserver } from '../ports/index.js';
-import type { CompletedPage } from '../prefetch/completed-page.js';
 import type { RetryWakeUp } from '../results/retry-wake-up.js';
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
@@ -62,18 +62,18 @@ export interface PageResult {
  * committed.
  * @throws MostlyBad
  */
-export async function storePage(page: CompletedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
+export async function storePage(page: CheckedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
   const { isLast, service, store, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
   const { filters } = owner.read;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
   // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;
-  let quality = qualityOf(page.checked, page.checked.quarantine);
+  let quality = qualityOf(page, page.quarantine);
   const commitBegunAt = owner.clock.monotonic();
   const { outcome, entries, content } = await commitWithoutRefused(
     page,
     async (toStore) => {
-      quality = await qualityOfNew(page.checked, toStore.quarantine, lease.feed, store);
+      quality = await qualityOfNew(page, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
       const move = { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false };
       return commitOverlapping(owner.before, () => commit(toStore, move));
@@ -87,7 +87,7 @@ export async function storePage(page: CompletedPage, owner: PageOwner, signal: A
   retryWakeUp.committed(entries);
   onCommitted(outcome, entries);
   const { reading, observer } = owner;
-  observer.pageStored({ reading, timings: page.timings, commitBegunAt, committedAt, counts: outcome.counts });
+  observer.pageStored({ reading, polls: page.polls, commitBegunAt, committedAt, counts: outcome.counts });
 
   // After the commit, so that storing the page does not depend on another request.
   const { inserted, updated } = outcome.counts;

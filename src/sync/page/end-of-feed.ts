@@ -1,8 +1,9 @@
 import type { FeedFilters, FeedService, Position } from '../ports/index.js';
 import { listEntries } from '../recovery/probe.js';
 import { cursorRejection } from '../recovery/rejected-cursor.js';
+import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
-import { type FetchedPage, type PolledPage, startAt } from './read-page.js';
+import { startAt } from './read-page.js';
 import type { RecentCursors } from './recent-cursors.js';
 
 /** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
@@ -37,7 +38,7 @@ export async function isEndOfFeed(
 }
 
 /** Returns whether a page proves that everything up to a delivery time was read. */
-export function reachesBeyond({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): boolean {
+export function reachesBeyond({ provenUpTo }: Pick<CheckedPage, 'provenUpTo'>, until: Date): boolean {
   return provenUpTo !== null && provenUpTo > until;
 }
 

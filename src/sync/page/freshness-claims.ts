@@ -1,5 +1,5 @@
 import type { FreshnessClaim } from '../ports/index.js';
-import type { FetchedPage } from './read-page.js';
+import type { CheckedPage } from './page.js';
 
 export type FreshnessClaims = ReturnType<typeof createFreshnessClaims>;
 
@@ -17,7 +17,7 @@ export function createFreshnessClaims() {
   let latest: Date | null = null;
   return {
     /** Returns what the commit of the next page may claim. */
-    next: (page: FetchedPage): Omit<FreshnessClaim, 'atEnd'> => {
+    next: (page: CheckedPage): Omit<FreshnessClaim, 'atEnd'> => {
       const { provenUpTo, polledAt } = page;
       const first = latest === null ? null : firstDelivery(page, latest);
       if (endAt !== null && first !== null) aheadMs = first.getTime() - endAt;
@@ -35,7 +35,7 @@ export function createFreshnessClaims() {
      * Called when nothing followed a page: it was the end of the feed, or as short as the end. A page requested with `since` may
      * hide entries that were delivered before and are listed later, because the service may apply it to another time (interface 4.2).
      */
-    ended: ({ polledAt, at }: Pick<FetchedPage, 'polledAt' | 'at'>): void => {
+    ended: ({ polledAt, at }: Pick<CheckedPage, 'polledAt' | 'at'>): void => {
       endAt = at.cursor === null && at.since !== null ? null : polledAt;
     },
     /** Called when the next page is not the one after the last page. */
@@ -46,8 +46,8 @@ export function createFreshnessClaims() {
 }
 
 /** Returns the first delivery that a page proves and that is later than every entry before; null if there is none. */
-function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date): Date | null {
-  for (const { accepted } of checked.entries) {
+function firstDelivery({ entries, provenUpTo }: CheckedPage, latest: Date): Date | null {
+  for (const { accepted } of entries) {
     const { deliveredAt, revision } = accepted.run;
     if (revision !== 1 || deliveredAt === null || deliveredAt <= latest) continue;
     return provenUpTo !== null && deliveredAt <= provenUpTo ? deliveredAt : null;
@@ -56,9 +56,9 @@ function firstDelivery({ checked, provenUpTo }: FetchedPage, latest: Date): Date
 }
 
 /** An entry that is still in the future by our clock counts too: it may be listed again when it no longer is. */
-function latestDelivery({ checked, possibleDelivery }: FetchedPage, before: Date | null): Date | null {
+function latestDelivery({ entries, possibleDelivery }: CheckedPage, before: Date | null): Date | null {
   let latest = before;
-  for (const { accepted } of checked.entries) {
+  for (const { accepted } of entries) {
     const deliveredAt = possibleDelivery(accepted.run.deliveredAt);
     if (deliveredAt !== null && (latest === null || deliveredAt > latest)) latest = deliveredAt;
   }

@@ -1,4 +1,4 @@
-import type { CheckedPage } from './check-page.js';
+import type { CheckedEntry } from './check-entries.js';
 
 /** Maximum part of a delivery time that rounding cuts off, milliseconds. */
 const ROUNDING_MS = 1_000;
@@ -21,7 +21,7 @@ export interface PageAnswer {
  * only one, were delivered within the time that it took to be answered, the answer may have set these times, and more may follow. Pure.
  */
 export function provenDelivery(
-  { entries }: Pick<CheckedPage, 'entries'>,
+  entries: readonly CheckedEntry[],
   { isPlausible, isFull, answerMs }: PageAnswer,
 ): Date | null {
   let proven: Date | null = null;

@@ -3,8 +3,9 @@ import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
 import type { FeedService, Position } from '../ports/index.js';
 import { type DeadEnd, findProgress, isDeadEnd, isEndOfFeed, type Progress, pageLimitAt } from './end-of-feed.js';
+import type { ReceivedPage } from './page.js';
 import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
-import { type AnsweredPage, requestPage } from './read-page.js';
+import { requestPage } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 
 /** Dependencies for reading the feed without storing it. */
@@ -16,7 +17,7 @@ export interface WalkContext {
 
 /** A page, and what follows it. */
 export interface Step {
-  readonly page: AnsweredPage;
+  readonly page: ReceivedPage;
   readonly progress: Progress;
   /** Whether this page and the previous one are dead ends with the same entries. */
   readonly isRepeated: boolean;
@@ -53,7 +54,7 @@ async function requestFitting(
   limit: PageLimit,
   { service, read, clock }: WalkContext,
   signal: AbortSignal,
-): Promise<AnsweredPage> {
+): Promise<ReceivedPage> {
   for (;;) {
     const requested = limit.entries;
     try {

@@ -3,12 +3,12 @@ import type { CommitCounts } from '../../core/counts.js';
 import { createBreaker } from '../commit/breaker.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
 import type { LeaderContext } from '../context.js';
-import type { CheckedEntry } from '../page/check-page.js';
+import type { CheckedEntry } from '../page/check-entries.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
+import type { CheckedPage } from '../page/page.js';
 import { createRecentCursors } from '../page/recent-cursors.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
-import type { CompletedPage } from '../prefetch/completed-page.js';
 import { prefetchPages } from '../prefetch/prefetch-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
 import { CursorReplaced, createCursorRefusals } from '../recovery/rejected-cursor.js';
@@ -73,9 +73,9 @@ export async function runPass(
   // Read before any page is requested.
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
   const start = await findStart(state, lease.feed, context, signal);
-  const maxHeldPages = readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
-  const options = { priority: 'background', maxJoined: 1, deadEnd: state.deadEnd } as const;
-  const pages = prefetchPages(start, options, { ...context, maxHeldPages }, signal);
+  const maxHeld = readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
+  const options = { priority: 'background', maxJoined: 1, maxHeld, deadEnd: state.deadEnd } as const;
+  const pages = prefetchPages(start, options, context, signal);
   const begunAt = clock.monotonic();
   // The database has lost commits, or another writer moved the pass: a cursor may return without a circle.
   if (state.pass.cursor !== state.lastCursor) state.recentCursors = createRecentCursors();
@@ -142,7 +142,7 @@ async function findStart(state: PassState, feed: string, context: LeaderContext,
 }
 
 function storePassPage(
-  page: CompletedPage,
+  page: CheckedPage,
   feedHadCursor: boolean,
   state: PassState,
   lease: LeaseGrant,
@@ -184,19 +184,21 @@ function storePassPage(
   );
 }
 
-function withoutLaterEntries(page: CompletedPage, until: Date, wallClock: number): CompletedPage {
-  const isDue = ({ accepted: { run } }: CheckedEntry) =>
-    (possibleDelivery(run.deliveredAt, wallClock) ?? until) <= until;
-  return { ...page, completed: page.completed.filter(isDue) };
+function withoutLaterEntries(page: CheckedPage, until: Date, wallClock: number): CheckedPage {
+  const isDue = (entry: CheckedEntry) => {
+    const { deliveredAt } = (entry.result ?? entry).accepted.run;
+    return (possibleDelivery(deliveredAt, wallClock) ?? until) <= until;
+  };
+  return { ...page, entries: page.entries.filter(isDue) };
 }
 
-function deliveredUpTo({ provenUpTo }: CompletedPage, until: Date): Date | null {
+function deliveredUpTo({ provenUpTo }: CheckedPage, until: Date): Date | null {
   return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
 }
 
 /** Updates the pass after a commit, and reports its progress. */
 function updatePass(
-  page: CompletedPage,
+  page: CheckedPage,
   { inserted, updated }: CommitCounts,
   state: PassState,
   { observer, clock }: LeaderContext,

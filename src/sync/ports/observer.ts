@@ -14,18 +14,23 @@ export type PollOutcome =
 /** Where a failure happened, as counted in `scanfeed_errors_total`. */
 export type Stage = 'feed' | 'result' | 'lease' | PassKind;
 
+/** An answered poll of the feed. Monotonic times, milliseconds. */
+export interface Poll {
+  /** Number of entries received. */
+  readonly items: number;
+  /** The cursor that the service sent, if it can be stored. */
+  readonly next: string | null;
+  readonly polledAt: number;
+  readonly receivedAt: number;
+  /** When its entries were checked and its truncated results loaded; until then the same as `receivedAt`. */
+  readonly loadedAt: number;
+}
+
 /** A committed page, or pages that were committed together. Monotonic times, milliseconds. */
 export interface StoredPage {
   readonly reading: Reading;
   /** One for each page. */
-  readonly timings: readonly {
-    /** Number of entries received. */
-    readonly items: number;
-    readonly polledAt: number;
-    readonly receivedAt: number;
-    /** When its entries were checked and its truncated results loaded. */
-    readonly loadedAt: number;
-  }[];
+  readonly polls: readonly Poll[];
   readonly commitBegunAt: number;
   readonly committedAt: number;
   readonly counts: CommitCounts;

@@ -1,5 +1,4 @@
-import { leadsFurther } from '../page/read-page.js';
-import type { CompletedPage } from './completed-page.js';
+import { type CheckedPage, leadsFurther } from '../page/page.js';
 
 /** Maximum number of pages of the feed that are committed together. */
 export const MAX_JOINED_PAGES = 5;
@@ -10,14 +9,13 @@ const MAX_JOINED_BYTES = 2 * 1024 * 1024;
  * Returns whether a page may be committed together with those after it, or at the same time: it is not the last, no
  * results were loaded for it, and it has nothing for the quarantine.
  */
-export function isOrdinary(page: CompletedPage): boolean {
-  const { checked, completed } = page;
-  const hasResults = completed.some(({ fallback }) => fallback !== undefined);
-  return leadsFurther(page) && !hasResults && checked.quarantine.length === 0;
+export function isOrdinary(page: CheckedPage): boolean {
+  const hasResults = page.entries.some(({ result }) => result !== undefined);
+  return leadsFurther(page) && !hasResults && page.quarantine.length === 0;
 }
 
 /** Returns how many of these consecutive pages to commit together, at least 1. */
-export function countJoined(pages: readonly CompletedPage[], max: number): number {
+export function countJoined(pages: readonly CheckedPage[], max: number): number {
   let bytes = 0;
   const end = pages.slice(0, max).findIndex((page) => {
     bytes += page.bytes;
@@ -30,24 +28,17 @@ export function countJoined(pages: readonly CompletedPage[], max: number): numbe
  * Joins consecutive pages into one, from the position of the first to the next one of the last. So the fixed cost of a statement
  * (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
  */
-export function joinPages(first: CompletedPage, more: readonly CompletedPage[]): CompletedPage {
+export function joinPages(first: CheckedPage, more: readonly CheckedPage[]): CheckedPage {
   const last = more.at(-1);
   if (last === undefined) return first;
   const pages = [first, ...more];
-  const items = pages.reduce((sum, page) => sum + page.items, 0);
   return {
     ...last,
     at: first.at,
-    items,
+    items: pages.reduce((sum, page) => sum + page.items, 0),
     polls: pages.flatMap((page) => page.polls),
     bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
     provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
-    checked: {
-      items,
-      entries: pages.flatMap((page) => page.checked.entries),
-      quarantine: [],
-    },
-    completed: pages.flatMap((page) => page.completed),
-    timings: pages.flatMap((page) => page.timings),
+    entries: pages.flatMap((page) => page.entries),
   };
 }

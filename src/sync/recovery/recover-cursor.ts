@@ -2,6 +2,7 @@ import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
+import { checkPage } from '../page/check-page.js';
 import { createPageLimit, isOversized } from '../page/page-limit.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
@@ -169,8 +170,8 @@ async function readAt(
   const ticket = budget.enqueue(priority);
   try {
     const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
-    const { checked, next } = (await receivePageWithin(ticket, withoutMarkdown, at, signal)).check();
-    return { runs: checked.entries.map(({ accepted }) => accepted.run), next };
+    const { entries, next } = checkPage(await receivePageWithin(ticket, withoutMarkdown, at, signal));
+    return { runs: entries.map(({ accepted }) => accepted.run), next };
   } finally {
     ticket.close();
   }

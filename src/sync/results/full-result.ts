@@ -1,4 +1,4 @@
-import { type CheckedEntry, checkRun, withoutMarkdown } from '../page/check-page.js';
+import { type CheckedEntry, checkRun, withoutMarkdown } from '../page/check-entries.js';
 import type { FeedRun, PendingReason, RawRun, StoredResult } from '../ports/index.js';
 
 /** The result of a single-run answer for a truncated entry. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
-import { type CheckedEntry, type CheckedPage, type Loading, withPending } from '../page/check-page.js';
+import { type CheckedEntry, type Loading, withPending } from '../page/check-entries.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
 import type { FeedStore, PendingReason } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
@@ -117,12 +117,12 @@ export function createResultLoader(options: ResultLoaderOptions) {
   };
 
   /**
-   * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
-   * the reason `no_memory` if only memory was lacking. Rejects with a `Failure` of the store.
+   * Loads the truncated results of the entries of a page. Returns the entries; those whose result could not be loaded are `pending`,
+   * with the reason `no_memory` if only memory was lacking. Rejects with a `Failure` of the store.
    * @param ticket of the page, for the memory of the results
    */
-  const completePage = async (
-    { entries }: CheckedPage,
+  const loadResults = async (
+    entries: readonly CheckedEntry[],
     ticket: MemoryTicket,
     signal: AbortSignal,
   ): Promise<readonly CheckedEntry[]> => {
@@ -151,7 +151,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
     return { ...verdict, release: () => ticket.close() };
   };
 
-  return { completePage, loadOnce };
+  return { loadResults, loadOnce };
 }
 
 type OnceLoaded = (Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void };
@@ -165,7 +165,7 @@ const notLoaded = () => NOT_LOADED;
 function withResult(entry: CheckedEntry, outcome: LoadOutcome): CheckedEntry {
   if (outcome.kind === 'does_not_fit') return pendingEntry(entry, 'no_memory');
   if (outcome.kind === 'pending') return pendingEntry(entry, outcome.reason);
-  return withLoading('resolved', { ...outcome.entry, fallback: pendingEntry(entry, 'invalid_result') });
+  return withLoading('resolved', { ...withPending(entry, 'invalid_result'), result: outcome.entry });
 }
 
 function pendingEntry(entry: CheckedEntry, reason: PendingReason): CheckedEntry {

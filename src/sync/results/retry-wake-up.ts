@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { CheckedEntry } from '../page/check-page.js';
+import type { CheckedEntry } from '../page/check-entries.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 
 export type RetryWakeUp = ReturnType<typeof createRetryWakeUp>;

@@ -1,5 +1,5 @@
 import type { CommitCounts } from '../../core/counts.js';
-import type { CheckedEntry } from '../page/check-page.js';
+import type { CheckedEntry } from '../page/check-entries.js';
 import type { FeedStore, LeaseGrant, PendingReason } from '../ports/index.js';
 
 /**

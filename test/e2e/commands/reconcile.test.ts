@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as reconcile from '../../../src/cli/commands/reconcile.js';
-import { batchOf } from '../../../src/sync/page/check-page.js';
+import { batchOf } from '../../../src/sync/page/check-entries.js';
 import type { Pass, PassCommit } from '../../../src/sync/ports/index.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';

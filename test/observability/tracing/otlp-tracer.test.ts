@@ -12,9 +12,9 @@ afterEach(() => {
 /** Two pages that were committed together. Times in milliseconds since the start of the clock. */
 const JOINED: StoredPage = {
   reading: 'feed',
-  timings: [
-    { items: 200, polledAt: 1_000, receivedAt: 1_040, loadedAt: 1_300 },
-    { items: 7, polledAt: 1_050, receivedAt: 1_060, loadedAt: 1_061 },
+  polls: [
+    { next: null, items: 200, polledAt: 1_000, receivedAt: 1_040, loadedAt: 1_300 },
+    { next: null, items: 7, polledAt: 1_050, receivedAt: 1_060, loadedAt: 1_061 },
   ],
   commitBegunAt: 1_310,
   committedAt: 1_335,

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { requireSchema } from '../../../src/storage/schema/check-schema.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
-import { batchOf, checkPage } from '../../../src/sync/page/check-page.js';
+import { batchOf, checkEntries } from '../../../src/sync/page/check-entries.js';
 import type { PageCommit } from '../../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
@@ -18,7 +18,7 @@ const feedRow = async () => (await bench.rows(sql<{ cursor: string | null }>`SEL
 
 /** The batch of several pages. */
 function together(...pages: readonly (readonly Fields[])[]): Pick<PageCommit, 'batch'> {
-  const checkedPages = pages.map((entries) => checkPage(rawPage(pageJson(entries.map(entryJson)))));
+  const checkedPages = pages.map((entries) => checkEntries(rawPage(pageJson(entries.map(entryJson)))));
   return {
     batch: checkedPages.flatMap((checked) => batchOf(checked.entries)),
   };

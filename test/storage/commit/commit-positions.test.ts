@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../../src/storage/store.js';
-import { batchOf, checkPage } from '../../../src/sync/page/check-page.js';
+import { batchOf, checkEntries } from '../../../src/sync/page/check-entries.js';
 import type { LeaseGrant, PageCommit } from '../../../src/sync/ports/index.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
@@ -116,7 +116,7 @@ describe('polls of several feeds that are committed together', () => {
   it('do not delay a page with entries', async () => {
     const { store } = batchingStore();
     const { lease } = await takeFeed(bench.store, testFeed({ name: 'busy' }));
-    const { entries, quarantine } = checkPage(rawPage(pageJson([entryJson({ scanId: 'new' })], 'on')));
+    const { entries, quarantine } = checkEntries(rawPage(pageJson([entryJson({ scanId: 'new' })], 'on')));
     expect(await store.commitPage({ ...poll(lease), batch: batchOf(entries), quarantine })).toMatchObject({
       kind: 'committed',
       counts: { inserted: 1 },

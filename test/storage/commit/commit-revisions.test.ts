@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { batchOf, checkPage, withoutMarkdown } from '../../../src/sync/page/check-page.js';
+import { batchOf, checkEntries, withoutMarkdown } from '../../../src/sync/page/check-entries.js';
 import type { PageCommit } from '../../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
@@ -17,7 +17,7 @@ const systemColumns = (scanId: string) =>
 
 /** Results of the single-run endpoint without markdown, although it was requested, after complete entries. */
 function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
-  const checked = checkPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
+  const checked = checkEntries(rawPage(pageJson([...before, ...bare].map(entryJson))));
   const entries = checked.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
   return { batch: batchOf(entries) };
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import type { PageContent } from '../../../src/sync/commit/quarantine-refused.js';
 import { commitWithoutRefused } from '../../../src/sync/commit/quarantine-refused.js';
-import { checkPage, checkRun, withPending } from '../../../src/sync/page/check-page.js';
+import { checkEntries, checkRun, withPending } from '../../../src/sync/page/check-entries.js';
 import { commitAsEngine } from '../../support/commit-as-engine.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage, rawRun } from '../../support/pages.js';
@@ -83,20 +83,24 @@ describe('a value that PostgreSQL refuses', () => {
 
 it('searches for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
-  const checked = checkPage(rawPage(pageJson([entryJson()])));
+  const checked = checkEntries(rawPage(pageJson([entryJson()])));
   const neverCalled = () => Promise.reject(new Error('must not be called'));
-  const page = { checked, completed: checked.entries };
-  const committed = commitWithoutRefused(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
+  const committed = commitWithoutRefused(
+    checked,
+    () => Promise.reject(lost),
+    neverCalled,
+    new AbortController().signal,
+  );
   await expect(committed).rejects.toBe(lost);
 });
 
 it('keeps no repaired original of a result when the result is refused and its feed entry is stored', async () => {
-  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true })])));
+  const checked = checkEntries(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true })])));
   const result = checkRun(rawRun(entryJson({ data: { text: raw('"\\u0000"') } })));
   const [entry] = checked.entries;
   if (entry === undefined || result === null) throw new Error('nothing to store');
   expect(result.original).toMatchObject({ state: 'repaired' });
-  const completed = [{ ...result, fallback: withPending(entry, 'invalid_result') }];
+  const entries = [{ ...withPending(entry, 'invalid_result'), result }];
   const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
   const refuseAnswers = async (entries: PageContent['batch']) => {
     if (entries.some(({ isAnswer }) => isAnswer)) throw refused;
@@ -106,7 +110,7 @@ it('keeps no repaired original of a result when the result is refused and its fe
     return { kind: 'fenced' } as const;
   };
   const { content } = await commitWithoutRefused(
-    { checked, completed },
+    { ...checked, entries },
     commit,
     refuseAnswers,
     new AbortController().signal,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { type CheckedEntry, checkPage, withPending } from '../../../src/sync/page/check-page.js';
+import { type CheckedEntry, checkEntries, withPending } from '../../../src/sync/page/check-entries.js';
 import { judgeResult } from '../../../src/sync/results/full-result.js';
 import { storeResult } from '../../../src/sync/results/store-result.js';
 import { concurrently } from '../../support/concurrent-commits.js';
@@ -132,7 +132,7 @@ describe('the test mode of a run', () => {
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     const fields = { scanId, revision: 2, partnerTestMode: undefined };
-    const [entry] = checkPage(
+    const [entry] = checkEntries(
       rawPage(pageJson([entryJson({ ...fields, data: undefined, resultTruncated: true })])),
     ).entries;
     const fallback = withPending(entry as CheckedEntry, 'invalid_result').accepted;

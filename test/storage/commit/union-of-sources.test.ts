@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { batchOf, type CheckedEntry, checkPage, withPending } from '../../../src/sync/page/check-page.js';
+import { batchOf, type CheckedEntry, checkEntries, withPending } from '../../../src/sync/page/check-entries.js';
 import { judgeResult } from '../../../src/sync/results/full-result.js';
 import { storeResult } from '../../../src/sync/results/store-result.js';
 import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
@@ -34,7 +34,7 @@ async function columns(scanId: string): Promise<Record<string, unknown>> {
 
 /** A feed entry whose result has to be loaded. */
 function entryOf(fields: Fields): CheckedEntry {
-  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, ...fields, resultTruncated: true })])));
+  const checked = checkEntries(rawPage(pageJson([entryJson({ data: undefined, ...fields, resultTruncated: true })])));
   const [entry] = checked.entries;
   if (entry === undefined) throw new Error('unusable');
   return withPending(entry, 'invalid_result');
@@ -51,8 +51,9 @@ type Sources = { readonly entry: Fields; readonly answer: Fields };
 /** The answer arrives before the page is committed. */
 async function beforeItsPage(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
-  const fallback = entryOf({ ...entry, scanId });
-  await feed.commit([], { batch: batchOf([{ ...answerTo(fallback, { ...answer, scanId }), fallback }]) });
+  const delivered = entryOf({ ...entry, scanId });
+  const result = answerTo(delivered, { ...answer, scanId });
+  await feed.commit([], { batch: batchOf([{ ...delivered, result }]) });
   return scanId;
 }
 

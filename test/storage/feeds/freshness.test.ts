@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createStore } from '../../../src/storage/store.js';
-import { batchOf } from '../../../src/sync/page/check-page.js';
+import { batchOf } from '../../../src/sync/page/check-entries.js';
 import type { FeedStore, FreshnessClaim } from '../../../src/sync/ports/index.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as erase from '../../../src/cli/commands/erase.js';
 import { createStore } from '../../../src/storage/store.js';
-import { checkRun } from '../../../src/sync/page/check-page.js';
+import { checkRun } from '../../../src/sync/page/check-entries.js';
 import { storeResult } from '../../../src/sync/results/store-result.js';
 import { runCommand } from '../../support/command.js';
 import { concurrently } from '../../support/concurrent-commits.js';

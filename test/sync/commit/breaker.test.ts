@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../../src/sync/commit/breaker.js';
-import { checkPage, refusedEntry } from '../../../src/sync/page/check-page.js';
+import { checkEntries, refusedEntry } from '../../../src/sync/page/check-entries.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
@@ -76,9 +76,9 @@ describe('the message', () => {
   });
 
   it('names the constraint and does not blame the service when a constraint of the database refuses entries', () => {
-    const checked = checkPage(rawPage(pageJson([entryJson()])));
+    const checked = checkEntries(rawPage(pageJson([entryJson()])));
     const refused = checked.entries.map((entry) => refusedEntry(entry, { constraint: 'partner_known' }));
-    const { bad } = qualityOf(checked, refused);
+    const { bad } = qualityOf({ items: 1 }, refused);
     const counts = Object.fromEntries(Object.keys(bad).map((reason) => [reason, 150]));
     expect(() => createBreaker().check({ entries: 200, bad: counts })).toThrow(
       /^150 of .*\(constraint partner_known of the database 150\): a constraint of the database refuses them.*Drop the/,
@@ -92,7 +92,7 @@ describe('the message', () => {
 
 describe('the quality of a page', () => {
   it('counts entries that would be quarantined, not repaired ones', () => {
-    const checked = checkPage(
+    const checked = checkEntries(
       rawPage(
         pageJson([
           entryJson(),
@@ -103,14 +103,14 @@ describe('the quality of a page', () => {
         ]),
       ),
     );
-    expect(qualityOf(checked, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
+    expect(qualityOf({ items: 5 }, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
   });
 
   it('counts entries that PostgreSQL refused', () => {
-    const checked = checkPage(rawPage(pageJson([entryJson()])));
+    const checked = checkEntries(rawPage(pageJson([entryJson()])));
     expect(
       qualityOf(
-        checked,
+        { items: 1 },
         checked.entries.map((entry) => refusedEntry(entry)),
       ),
     ).toEqual({ entries: 1, bad: { refused: 1 } });

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { checkRun } from '../../../src/sync/page/check-page.js';
+import { checkRun } from '../../../src/sync/page/check-entries.js';
 import type { RawRun } from '../../../src/sync/ports/index.js';
 import { entryJson } from '../../support/entries.js';
 import { rawRun } from '../../support/pages.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { checkPage } from '../../../src/sync/page/check-page.js';
+import { checkEntries } from '../../../src/sync/page/check-entries.js';
 import { createFreshnessClaims } from '../../../src/sync/page/freshness-claims.js';
-import type { FetchedPage } from '../../../src/sync/page/read-page.js';
+import type { CheckedPage } from '../../../src/sync/page/page.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
@@ -9,7 +9,7 @@ import { rawPage } from '../../support/pages.js';
 const AHEAD_MS = 1_767_000_000_000;
 
 /** A page with entries of revision 1 that were delivered at these monotonic times; the last one is proven. */
-function page(polledAt: number, delivered: readonly number[] = []): FetchedPage {
+function page(polledAt: number, delivered: readonly number[] = []): CheckedPage {
   const times = delivered.map((at) => new Date(at + AHEAD_MS));
   const entries = times.map((time) => entryJson({ scanId: `at-${time.getTime()}`, deliveredAt: time.toISOString() }));
   const raw = rawPage(pageJson(entries));
@@ -22,7 +22,7 @@ function page(polledAt: number, delivered: readonly number[] = []): FetchedPage 
       limit: 10,
       polls: [],
     },
-    ...{ items: entries.length, bytes: raw.body.length, checked: checkPage(raw), polledAt },
+    ...{ items: entries.length, bytes: raw.body.length, ...checkEntries(raw), polledAt },
     provenUpTo: times.at(-1) ?? null,
     monotonicTimeOf: () => Number.POSITIVE_INFINITY, // another clock, which allows everything
     possibleDelivery: (deliveredAt) => deliveredAt,
@@ -32,7 +32,7 @@ function page(polledAt: number, delivered: readonly number[] = []): FetchedPage 
 describe('what a page before the end of the feed claims', () => {
   const reading = () => {
     const claims = createFreshnessClaims();
-    return { claims, claimed: (next: FetchedPage) => claims.next(next).lastDelivered };
+    return { claims, claimed: (next: CheckedPage) => claims.next(next).lastDelivered };
   };
 
   it('is nothing before the first end', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkPage } from '../../../src/sync/page/check-page.js';
+import { checkEntries } from '../../../src/sync/page/check-entries.js';
 import { provenDelivery } from '../../../src/sync/page/proven-delivery.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
@@ -23,7 +23,7 @@ it.each<readonly [string, readonly Delivery[], string | null]>([
     entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
   );
   const answer = { isPlausible: (time: Date) => time <= NOW, isFull: false, answerMs: 100 };
-  const found = provenDelivery(checkPage(rawPage(pageJson(entries))), answer);
+  const found = provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, answer);
   expect(found?.toISOString() ?? null).toBe(proven);
 });
 
@@ -38,5 +38,7 @@ it.each<readonly [string, readonly number[], boolean, boolean]>([
     entryJson({ scanId: `scan-${index}`, deliveredAt: time.toISOString(), revision: 1 }),
   );
   const answer = { isPlausible: () => true, isFull, answerMs: 100 };
-  expect(provenDelivery(checkPage(rawPage(pageJson(entries))), answer)).toEqual(isProof ? times.at(-1) : null);
+  expect(provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, answer)).toEqual(
+    isProof ? times.at(-1) : null,
+  );
 });

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
-import { checkPage } from '../../../src/sync/page/check-page.js';
+import { checkEntries } from '../../../src/sync/page/check-entries.js';
 import { createResultLoader } from '../../../src/sync/results/resolve-truncated.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -34,11 +34,11 @@ it.each([
     service.runs.set(scanId, entryJson({ scanId, deliveredAt }));
     return entryJson({ scanId, deliveredAt, data: undefined, resultTruncated: true });
   });
-  const page = checkPage(rawPage(pageJson(entries)));
-  const completed = await loader.completePage(page, budget.enqueue('feed'), new AbortController().signal);
+  const page = checkEntries(rawPage(pageJson(entries)));
+  const completed = await loader.loadResults(page.entries, budget.enqueue('feed'), new AbortController().signal);
   expect(service.requests).toEqual(loaded);
   const resolved = completed.filter(({ loading }) => loading === 'resolved');
-  expect(resolved.map(({ accepted }) => accepted.run.scanId)).toEqual(loaded);
+  expect(resolved.map(({ result }) => result?.accepted.run.scanId)).toEqual(loaded);
   expect(completed).toHaveLength(entries.length);
 });
 
@@ -62,8 +62,8 @@ it.each([
   const entries = [...service.runs.keys()].map((scanId) =>
     entryJson({ scanId, data: undefined, resultTruncated: true }),
   );
-  const page = checkPage(rawPage(pageJson(entries)));
-  const completed = loader.completePage(page, budget.enqueue('feed'), new AbortController().signal);
+  const page = checkEntries(rawPage(pageJson(entries)));
+  const completed = loader.loadResults(page.entries, budget.enqueue('feed'), new AbortController().signal);
   const loaded = (await clock.run(completed)).map(({ loading }) => loading);
   expect([service.requests.toSorted(), loaded]).toEqual([requests, loadings]);
 });
@@ -90,8 +90,8 @@ it('keeps no result in memory once its page is released, not even the first one'
       service.runs.set(scanId, entryJson({ scanId }));
       return entryJson({ scanId, data: undefined, resultTruncated: true });
     });
-    const page = checkPage(rawPage(pageJson(entries)));
-    const completed = await loader.completePage(page, ticket, new AbortController().signal);
+    const page = checkEntries(rawPage(pageJson(entries)));
+    const completed = await loader.loadResults(page.entries, ticket, new AbortController().signal);
     ticket.close();
     service.runs.clear();
     return completed.map(({ loading }) => loading);

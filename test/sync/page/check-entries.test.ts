@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../../src/core/json/ranges.js';
 import { RepeatedField } from '../../../src/core/json/skip-large-values.js';
 import { recheckPayload } from '../../../src/sync/commit/quarantined-payload.js';
-import { batchOf, type CheckedEntry, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
+import { batchOf, type CheckedEntry, checkEntries, checkRun } from '../../../src/sync/page/check-entries.js';
 import type { RawPage } from '../../../src/sync/ports/index.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage, rawRun, storedFields, storedTexts } from '../../support/pages.js';
@@ -68,7 +68,7 @@ function parsed(body: Uint8Array): unknown {
 
 it('quarantines an entry when a member that is hidden by a later one of its name is nested too deep', () => {
   const hidden = `{},"x":${'['.repeat(50_000)}${']'.repeat(50_000)},"x":1`;
-  const { entries, quarantine } = checkPage(rawPage(pageJson([entryJson(), entryJson({ data: raw(hidden) })])));
+  const { entries, quarantine } = checkEntries(rawPage(pageJson([entryJson(), entryJson({ data: raw(hidden) })])));
   expect(entries).toHaveLength(1);
   expect(quarantine).toMatchObject([{ reason: 'nesting', state: 'open' }]);
 });
@@ -83,7 +83,7 @@ describe('a page of arbitrary bytes', () => {
         pages += 1;
         const ranges = elementRanges(body, memberRanges(body).get('items')?.start);
         expect(ranges.map((range) => JSON.parse(textOf(body, range)))).toEqual(items);
-        const { entries, quarantine } = checkPage(rawPageOnce(body) ?? rawPage(JSON.stringify({ items })));
+        const { entries, quarantine } = checkEntries(rawPageOnce(body) ?? rawPage(JSON.stringify({ items })));
         const open = quarantine.filter(({ state }) => state === 'open');
         expect(entries.length + open.length).toBe(items.length);
         for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
@@ -121,7 +121,7 @@ describe('an entry that has a field twice', () => {
     ['revision, data', '"data":1,"revision":1,"data":2', { scanId: 'b', revision: null }],
   ])('is quarantined, and its neighbours are stored: %s in %s', (names, members, identity) => {
     const others = [entryJson({ scanId: 'a' }), entryJson({ scanId: 'c' })] as const;
-    const page = checkPage(rawPage(pageJson([others[0], doubled(members), others[1]])));
+    const page = checkEntries(rawPage(pageJson([others[0], doubled(members), others[1]])));
     expect(page.entries.map(({ accepted }) => accepted.run.scanId)).toEqual(['a', 'c']);
     const rejected = { ...identity, reason: 'repeated_field', detail: `repeated: ${names}`, state: 'open' };
     expect(page.quarantine).toMatchObject([rejected]);
@@ -130,7 +130,7 @@ describe('an entry that has a field twice', () => {
   });
 
   it('is stored when only a field that the interface does not know is repeated', () => {
-    const page = checkPage(rawPage(pageJson([doubled('"x":1,"x":2')])));
+    const page = checkEntries(rawPage(pageJson([doubled('"x":1,"x":2')])));
     expect(extraOf(only(page.entries))).toBe('{"x":1,"x":2}');
   });
 });
@@ -152,7 +152,7 @@ describe('entries that are JSON of any kind', () => {
         const entries = values.map((of) =>
           Array.isArray(of) && of.length === 2 ? entryJson(Object(of[0])) : JSON.stringify(of),
         );
-        const { entries: usable, quarantine } = checkPage(rawPage(pageJson(entries)));
+        const { entries: usable, quarantine } = checkEntries(rawPage(pageJson(entries)));
         const open = quarantine.filter(({ state }) => state === 'open');
         expect(usable.length + open.length).toBe(entries.length);
         for (const { payload } of open) expect(entries).toContain(decode(payload));
@@ -165,7 +165,7 @@ describe('entries that are JSON of any kind', () => {
 describe('the values that go to PostgreSQL', () => {
   /** The JSON of each entry's fields. */
   const sent = (...entries: readonly string[]) =>
-    checkPage(rawPage(pageJson(entries))).entries.map(({ accepted }) => Object.fromEntries(storedTexts(accepted)));
+    checkEntries(rawPage(pageJson(entries))).entries.map(({ accepted }) => Object.fromEntries(storedTexts(accepted)));
 
   it('are the bytes as received', () => {
     const data = '{ "n" : 1e9, "amount":1.10,"t":"e10 \\u00fc" }';
@@ -179,7 +179,7 @@ describe('the values that go to PostgreSQL', () => {
 
   it('are those of the list of entries when a page has other lists', () => {
     const page = `{"x":[{"data":2}],"items":[${entryJson({ data: { a: 3 } })}],"y":[{"data":4},{"data":5,"data":6}]}`;
-    const [entry] = checkPage(rawPage(page)).entries;
+    const [entry] = checkEntries(rawPage(page)).entries;
     expect(entry && storedFields(entry.accepted)).toMatchObject({ data: { a: 3 } });
   });
 
@@ -197,7 +197,7 @@ describe('the values that go to PostgreSQL', () => {
     ['a large exponent', '1e400000'],
   ])('leave out suspicious values next to the entries: %s', (_what, value) => {
     const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
-    expect(checkPage(page)).toMatchObject({
+    expect(checkEntries(page)).toMatchObject({
       entries: [{ accepted: { readExtra: null, repaired: false } }],
       quarantine: [],
     });
@@ -210,7 +210,7 @@ describe('the values that go to PostgreSQL', () => {
       submittedAt: '2026-01-02T08:00:31',
       x: raw('[ 2.0 ]'),
     });
-    const [checked] = checkPage(rawPage(pageJson([entry]))).entries;
+    const [checked] = checkEntries(rawPage(pageJson([entry]))).entries;
     expect(extraOf(checked)).toBe('{"ocrConfidence":"high","x":[ 2.0 ],"documentType":{"n":1.10}}');
     expect(checked?.accepted).toMatchObject({ repaired: true });
   });
@@ -220,7 +220,7 @@ it('keeps no copy of an entry or a single run that it repairs, since the memory 
   const json = entryJson({ error: raw('"\\u0000"'), data: { a: 1 } });
   const page = rawPage(pageJson([json]));
   const run = rawRun(`{"rawOcrResult":1,${json.slice(1)}`);
-  const [entry, result] = [only(checkPage(page).entries), checkRun(run)];
+  const [entry, result] = [only(checkEntries(page).entries), checkRun(run)];
   expect(entry.accepted.repaired && result?.accepted.repaired).toBe(true);
   expect(entry.accepted.readField('data')?.json.buffer).toBe(page.body.buffer);
   expect(result?.accepted.readField('data')?.json.buffer).toBe(run.body.buffer);
@@ -233,13 +233,13 @@ describe('unknown fields', () => {
     });
     const unknown = '"\\u0061":1 , "__proto__" : {}';
     const page = pageJson([`{ ${unknown},${entry.slice(1, -1)}, "d":[1,2] ,"error":null, "a":2}`]);
-    const [checked] = checkPage(rawPage(page)).entries;
+    const [checked] = checkEntries(rawPage(page)).entries;
     expect(extraOf(checked)).toBe(`{${unknown},"d":[1,2],"a":2,"documentType":{"a" : 1,"b":2, "c" :3}}`);
   });
 
   it('are sent in few pieces, since there can be very many', () => {
     const unknown = Array.from({ length: 1_000 }, (_, n) => `"k${n}":0`).join();
-    const [checked] = checkPage(rawPage(pageJson([`${entryJson().slice(0, -1)},${unknown}}`]))).entries;
+    const [checked] = checkEntries(rawPage(pageJson([`${entryJson().slice(0, -1)},${unknown}}`]))).entries;
     expect(checked?.accepted.readExtra?.()).toHaveLength(3);
     expect(extraOf(checked)).toBe(`{${unknown}}`);
   });
@@ -247,7 +247,7 @@ describe('unknown fields', () => {
 
 describe('a result that was loaded for an entry', () => {
   const entryWith = (deliveredAt: unknown) =>
-    only(checkPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
+    only(checkEntries(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
   const resultWith = (over: Record<string, unknown>) => {
     const checked = checkRun(rawRun(entryJson(over)));
     if (checked === null) throw new Error('unusable');
@@ -256,13 +256,13 @@ describe('a result that was loaded for an entry', () => {
 
   it('is sent to PostgreSQL after its entry and does not count as a delivery', () => {
     const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
-    const batch = batchOf([{ ...result, fallback: entry }]);
+    const batch = batchOf([{ ...entry, result }]);
     expect(batch).toEqual([entry.accepted, { ...result.accepted, isAnswer: true }]);
   });
 
   it('is sent alone when it has a higher revision', () => {
     const result = resultWith({ revision: 2 });
-    expect(batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }])).toEqual([result.accepted]);
+    expect(batchOf([{ ...entryWith('2026-01-02T08:00:31Z'), result }])).toEqual([result.accepted]);
   });
 
   it('leaves out the raw result, whatever it contains', () => {

@@ -1,8 +1,11 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { FeedContext } from '../../../src/sync/context.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
-import type { CheckedPage } from '../../../src/sync/page/check-page.js';
+import type { CheckedEntry } from '../../../src/sync/page/check-entries.js';
 import { prefetchPages } from '../../../src/sync/prefetch/prefetch-pages.js';
 import type { ResultLoader } from '../../../src/sync/results/resolve-truncated.js';
 import { ModelService } from '../../simulation/model-service.js';
@@ -18,11 +21,11 @@ function serviceOf(pages: number): ModelService {
 }
 
 /** Prefetches pages without joining them. */
-function readingOf(service: ModelService, over: Partial<FeedContext> = {}) {
+function readingOf(service: ModelService, maxHeld = 20, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
-  const stop = new AbortController();
-  return prefetchPages(start, { priority: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
+  const options = { priority: 'feed', maxJoined: 1, maxHeld, deadEnd: null } as const;
+  return prefetchPages(start, options, { ...context, ...over }, new AbortController().signal);
 }
 
 /** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */
@@ -44,7 +47,7 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
     });
     return { ...page, items: [watched, ...others] };
   };
-  const ahead = readingOf(service, { maxHeldPages: 2 });
+  const ahead = readingOf(service, 2);
   while ((await ahead.next()) !== null) ahead.release();
   ahead.close();
   return events;
@@ -57,7 +60,7 @@ describe('pages that are read ahead', () => {
 
   it('keep their memory when reading is stopped after they were returned', async () => {
     const budget = createMemoryBudget(64 * 1024 * 1024);
-    const ahead = readingOf(serviceOf(2), { maxHeldPages: 2, budget });
+    const ahead = readingOf(serviceOf(2), 2, { budget });
     const page = await ahead.next();
     ahead.stop();
     expect(page?.bytes).toBeGreaterThan(0);
@@ -68,11 +71,32 @@ describe('pages that are read ahead', () => {
   });
 
   it('are not returned when reading is stopped while they are completed', async () => {
-    const ahead = readingOf(serviceOf(2), { loader: { completePage } as unknown as ResultLoader });
-    async function completePage({ entries }: CheckedPage) {
+    const ahead = readingOf(serviceOf(2), 20, { loader: { loadResults } as unknown as ResultLoader });
+    async function loadResults(entries: readonly CheckedEntry[]) {
       ahead.stop();
       return entries;
     }
     expect(await ahead.next()).toBeNull();
   });
+});
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+it('releases the parsed entries of a page once they are checked, since the memory budget does not count them', async () => {
+  const service = serviceOf(1);
+  const readPage = service.readPage.bind(service);
+  let entry: WeakRef<object> | undefined;
+  service.readPage = async (request, signal) => {
+    const page = await readPage(request, signal);
+    entry = new WeakRef(page.items[0] as object);
+    return page;
+  };
+  const ahead = readingOf(service, 1);
+  const page = await ahead.next();
+  await turn();
+  collectGarbage();
+  expect(entry?.deref()).toBeUndefined();
+  expect(page?.monotonicTimeOf(new Date(0))).toBeLessThanOrEqual(page?.polledAt ?? 0); // the page itself is still held
+  ahead.close();
 });
