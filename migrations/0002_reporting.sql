@@ -426,7 +426,8 @@ SELECT name AS feed, data_complete_as_of,
         AS runs_with_earlier_test_mode,
     (SELECT count(*) FROM (
         SELECT 1 FROM :"schema".report_columns GROUP BY view_id HAVING count(*) >= 500
-        UNION ALL SELECT 1 FROM :"schema".report_views GROUP BY document_type_slug HAVING count(*) >= 50) AS reached)
+        UNION ALL SELECT 1 FROM :"schema".report_views GROUP BY document_type_slug HAVING count(*) >= 50
+        UNION ALL SELECT 1 FROM :"schema".report_views HAVING count(*) >= 2000) AS reached)
         AS full_views
 FROM :"schema".feeds AS feed;
 COMMENT ON VIEW :"reporting".sync_status IS 'One row per feed: how fresh and how complete the data is';
@@ -442,7 +443,7 @@ COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last succes
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
 COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only because an earlier revision said so: theirs does not say it';
-COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of typed views with 500 fields and of document types with 50 views, of all feeds: their further fields are only in other_fields';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits that typed views have reached, of all feeds: views with 500 fields, document types with 50 views, whose further fields are only in other_fields, and 2,000 views of all types together, beyond which new types have none';
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,

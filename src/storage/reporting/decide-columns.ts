@@ -1,6 +1,7 @@
 import type { SeenField, SeenKind } from './find-fields.js';
 import { columnName, type NameRules, viewName } from './names.js';
 import {
+  COMMON,
   type ColumnType,
   pathKey,
   REPORT_LIMITS,
@@ -41,6 +42,20 @@ export function decideColumns(
     const own = fields.get(viewKey(view));
     return own === undefined ? view : addColumns(view, own, views, naming.rulesOf(view));
   });
+}
+
+/** Returns the document types of which a field or array is left out because only a few of the documents have it. Pure. */
+export function typesLeavingOutFields(
+  known: readonly ReportView[],
+  found: readonly SeenField[],
+  naming: NamingContext,
+): ReadonlySet<string> {
+  const common = found.map((field) => ({ ...field, count: field.count + COMMON }));
+  const sizes = new Map(decideColumns(known, found, naming).map((view) => [viewKey(view), view.columns.length]));
+  const larger = decideColumns(known, common, naming).filter(
+    (view) => view.columns.length > (sizes.get(viewKey(view)) ?? -1),
+  );
+  return new Set(larger.map(({ slug }) => slug));
 }
 
 const DIGIT = /\d/;

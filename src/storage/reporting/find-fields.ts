@@ -1,5 +1,6 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
+import type { Tables } from '../schema/schema.js';
 import { type ColumnType, REPORT_LIMITS } from './report-view.js';
 
 /**
@@ -46,11 +47,30 @@ export async function endOfBatch(
   return rows[0]?.last ?? null;
 }
 
-/** Returns the fields of the documents changed after one number, up to another. Values do not leave PostgreSQL. */
+/** Returns an array with the ids of the latest completed runs of a document type, limited like a batch. */
+export function latestRuns(tables: Tables, slug: string): RawBuilder<readonly string[]> {
+  const runs = sql`SELECT scan_id, completed_at, data FROM ${tables.runs}
+          WHERE document_type_slug = ${slug} AND status = 'completed' AND completed_at`;
+  return sql`ARRAY(
+    SELECT scan_id FROM (
+      SELECT scan_id, sum(COALESCE(pg_column_size(data), 0)) OVER
+        (ORDER BY completed_at DESC NULLS LAST ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+      FROM ( -- two queries, since the index has those without a time first
+        (${runs} IS NOT NULL ORDER BY completed_at DESC LIMIT ${BATCH.runs})
+        UNION ALL (${runs} IS NULL LIMIT ${BATCH.runs})
+        ORDER BY completed_at DESC NULLS LAST LIMIT ${BATCH.runs}
+      ) AS run
+    ) AS latest
+    WHERE COALESCE(before, 0) < ${BATCH.bytes})`;
+}
+
+/**
+ * Returns the fields of documents. Values do not leave PostgreSQL.
+ * @param condition the condition on their runs
+ */
 export async function findFields(
   { db, tables }: StoreConnection,
-  after: string,
-  last: string,
+  condition: RawBuilder<unknown>,
 ): Promise<readonly SeenField[]> {
   const { keyBytes, depth, arrays } = REPORT_LIMITS;
   const f = (name: string) => sql.id(tables.schema, name);
@@ -60,7 +80,7 @@ export async function findFields(
     WITH RECURSIVE holder AS ( -- documents and their nested objects and arrays: about a tenth of their values
       SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
       FROM ${tables.runs}
-      WHERE change_seq > ${after}::bigint AND change_seq <= ${last}::bigint
+      WHERE ${condition}
         AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL
       UNION ALL
       SELECT holder.slug, child.arrays, child.path, child.value
@@ -112,7 +132,7 @@ export async function findFields(
       GROUP BY slug, arrays, path, kind
     ) AS field
     WHERE place <= ${FIELDS_OF_VIEW}
-    ORDER BY jsonb_array_length(arrays), count DESC, slug, arrays, path, kind
+    ORDER BY jsonb_array_length(arrays), place, count DESC, slug, arrays, path, kind -- so that each view keeps its share
     LIMIT ${FIELDS}`.execute(db);
   return rows;
 }

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
-import { decideColumns, type NamingContext } from './decide-columns.js';
-import { BATCH, endOfBatch, findFields, type SeenField } from './find-fields.js';
+import { decideColumns, type NamingContext, typesLeavingOutFields } from './decide-columns.js';
+import { BATCH, endOfBatch, findFields, latestRuns } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
-import { findFull, RARE, type ReportView } from './report-view.js';
+import type { ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
@@ -72,32 +72,30 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     Object.assign(range, { after: at, last });
     const known = await readReportViews(connection);
-    const seen = await findFieldsOfBatch(connection, range, runs, known);
-    const views = seen.length === 0 ? known : decideColumns(known, seen, await readNamingContext(connection));
+    const views = await decideFromBatch(connection, known, range, runs);
     const added = await storeDecisions(connection, known, views);
     await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
 }
 
-/** For types with many columns, counts the fields of earlier documents too: the batch may be a single document. */
-async function findFieldsOfBatch(
+/** A document may be the only one of its type in the batch: where rare fields are left out, counts those of the latest documents of the type. */
+async function decideFromBatch(
   connection: StoreConnection,
+  known: readonly ReportView[],
   { after, last }: Range,
   runs: number,
-  known: readonly ReportView[],
-): Promise<readonly SeenField[]> {
-  const seen = await findFields(connection, after, last);
-  const slugs = new Set(seen.map(({ slug }) => slug));
-  if (
-    findFull(
-      known.filter(({ slug }) => slugs.has(slug)),
-      RARE.nested,
-    ).length === 0
-  )
-    return seen;
-  const start = String(BigInt(last) - BigInt(runs));
-  return [...seen, ...(await findFields(connection, start, (await endOfBatch(connection, start, runs)) ?? last))];
+): Promise<readonly ReportView[]> {
+  const inBatch = sql`change_seq > ${after}::bigint AND change_seq <= ${last}::bigint`;
+  const found = [...(await findFields(connection, inBatch))];
+  if (found.length === 0) return known;
+  const naming = await readNamingContext(connection);
+  // A failing search is repeated with a single document: none of the latest ones may make it fail again.
+  const slugs = runs === 1 ? [] : typesLeavingOutFields(known, found, naming);
+  for (const slug of slugs) {
+    found.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
+  }
+  return decideColumns(known, found, naming);
 }
 
 /** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */

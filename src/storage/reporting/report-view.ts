@@ -60,9 +60,9 @@ export const REPORT_LIMITS = {
 } as const;
 
 /** Number of documents, or elements, in a search that make a field or array common. */
-const COMMON = 5;
+export const COMMON = 5;
 /** Shares of the limits that rare fields and arrays can fill, so that they leave room for common ones, and nested ones for others. */
-export const RARE = { topLevel: 0.8, nested: 0.6 } as const;
+const RARE = { topLevel: 0.8, nested: 0.6 } as const;
 
 /** Returns how much of a limit a field or array can fill. */
 export function shareOf(limit: number, path: readonly string[], count: number): number {
@@ -70,13 +70,12 @@ export function shareOf(limit: number, path: readonly string[], count: number): 
   return limit * (path.length === 1 ? RARE.topLevel : RARE.nested);
 }
 
-/** Returns the views, and the document types in quotes, that have filled a share of a limit, by default all of it. */
-export function findFull(views: readonly ReportView[], share = 1): readonly string[] {
-  const { columns, viewsOfType } = REPORT_LIMITS;
+/** Returns what has reached a limit: all types together, views, and document types in quotes. */
+export function findFull(views: readonly ReportView[]): readonly string[] {
+  const { columns, viewsOfType, views: inTotal } = REPORT_LIMITS;
+  const total = views.length < inTotal ? [] : [`all types (${inTotal} views together, so new types have none)`];
   const slugs = views.map(({ slug }) => JSON.stringify(slug));
-  const types = [...new Set(slugs)].filter(
-    (type) => slugs.filter((slug) => slug === type).length >= viewsOfType * share,
-  );
-  const full = views.filter((view) => !view.history && view.columns.length >= columns * share);
-  return [...full.map(({ name }) => name), ...types];
+  const types = [...new Set(slugs)].filter((type) => slugs.filter((slug) => slug === type).length >= viewsOfType);
+  const full = views.filter((view) => !view.history && view.columns.length >= columns);
+  return [...total, ...full.map(({ name }) => name), ...types];
 }

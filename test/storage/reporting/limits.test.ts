@@ -1,10 +1,14 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { findFields } from '../../../src/storage/reporting/find-fields.js';
+import { findFull } from '../../../src/storage/reporting/report-view.js';
+import { readReportViews } from '../../../src/storage/reporting/stored-views.js';
+import { entryJson } from '../../support/entries.js';
 import { fieldColumns, fields, named, readView, useDocuments } from '../../support/reports.js';
-import { useStore } from '../../support/store.js';
+import { tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
-const { store, build, viewNames } = useDocuments(bench);
+const { feed, store, build, viewNames } = useDocuments(bench);
 
 const fullViews = async () =>
   (await bench.rows(sql`SELECT DISTINCT full_views FROM scanfeed_reporting.sync_status`))[0];
@@ -75,6 +79,42 @@ describe('the views of a document type', () => {
     expect(names.length).toBe(41);
     expect(names.at(-1)).toBe('document_rechnung_positionen');
   });
+});
+
+it('has every column and view of a rare type when there are 250 documents of another between each two', async () => {
+  const rare = { ...fields(named(450)), kopf: fields(named(40)), ...fields(named(47, 'liste'), [{ a: 1 }]) };
+  for (let number = 1; number <= 5; number += 1) {
+    await store(rare, 'gutschrift', number > 2 ? { completedAt: null } : {});
+    const data = { nr: number };
+    await feed().commit(Array.from({ length: 250 }, (_, n) => entryJson({ scanId: `frequent-${number}-${n}`, data })));
+    await build();
+  }
+  expect((await fieldColumns(bench, 'document_gutschrift')).length).toBe(490);
+  expect((await viewNames()).filter((name) => name.includes('_gutschrift_liste')).length).toBe(47);
+});
+
+it('finds the fields of a rare type when frequent ones fill a search', async () => {
+  const wide = Array.from({ length: 25 }, (_, type) => ({ slug: `wide-${type}`, name: 'wide' }));
+  const keys = named(1_000).flatMap((key) => [key, `k_${key}`]);
+  const entries = [...wide, ...wide].map((documentType, n) =>
+    entryJson({ scanId: `wide-${n}`, documentType, data: fields(keys) }),
+  );
+  await feed().commit(entries);
+  await store(fields(named(10)), 'gutschrift');
+  const found = await findFields(bench.connection, sql`true`);
+  expect(found.length).toBe(50_000);
+  expect(found.filter(({ slug }) => slug === 'gutschrift').map(({ path }) => path.join())).toEqual(['', ...named(10)]);
+});
+
+it('counts all types together as one limit when they have 2,000 views', async () => {
+  await bench.rows(sql`INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays)
+    SELECT 'document_' || number, number % 100, jsonb_build_array(ARRAY[number::text]) FROM generate_series(1, 2000) AS number`);
+  expect(await fullViews()).toEqual({ full_views: '1' });
+  const found = findFull(await readReportViews(bench.connection));
+  expect(found).toEqual(['all types (2000 views together, so new types have none)']);
+  await bench.rows(sql`DELETE FROM ${tables.reportViews} WHERE name = 'document_7'`);
+  expect(await fullViews()).toEqual({ full_views: '0' });
+  expect(findFull(await readReportViews(bench.connection))).toEqual([]);
 });
 
 it('counts views and types at a limit when common fields fill it', async () => {
