@@ -34,7 +34,7 @@ export function named(names: readonly string[]): string {
 export async function checkReaderRole({ connection, server, settings }: ReportsContext): Promise<Result> {
   const { readerRole } = settings;
   const { logins, elsewhere } = await findReaders(connection, readerRole);
-  const others = logins.length === 0 ? '' : `; the reports can be read by ${named(logins)}`;
+  const others = logins.length === 0 ? '' : `; the data can also be read by ${named(logins)}`;
   if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
   if (elsewhere.length > 0) {
     return warning(

@@ -45,7 +45,10 @@ export interface ReaderRole {
 
 /** Roles that read the reports, and other places that the reader role reads: facts for people. */
 export interface ReportReaders {
-  /** Logins that may read the runs, besides superusers, the owner of the reports and the connected role. */
+  /**
+   * Logins, and `PUBLIC` for all of them, that can read a relation of scanfeed, if need be by SET ROLE, besides superusers, the owner
+   * of the reports and the connected role. In parentheses: what a login can read that cannot read the view `runs`.
+   */
   readonly logins: readonly string[];
   /** Other databases, and reports of other schemas, in which the reader role has rights. */
   readonly elsewhere: readonly string[];
@@ -54,11 +57,30 @@ export interface ReportReaders {
 /** @param role the reader role; null: none is named */
 export async function findReaders({ db, tables }: StoreConnection, role: string | null): Promise<ReportReaders> {
   const { rows } = await sql<ReportReaders>`
-    SELECT ARRAY(SELECT rolname::text FROM pg_roles
-        WHERE rolcanlogin AND NOT rolsuper AND rolname <> current_user AND oid <> runs.relowner
-          AND has_database_privilege(oid, current_database(), 'CONNECT')
-          AND has_schema_privilege(oid, runs.relnamespace, 'USAGE') AND has_table_privilege(oid, runs.oid, 'SELECT')
-        ORDER BY 1) AS logins,
+    WITH relation AS MATERIALIZED ( -- the view runs, whose text is empty, is the first
+      SELECT oid, relnamespace,
+        CASE WHEN relname = 'runs' AND relkind = 'v' THEN '' ELSE format(' (%s.%I)', relnamespace::regnamespace, relname) END AS text
+      FROM pg_class
+      WHERE relkind IN ('r', 'v', 'm', 'p') AND oid IN (
+        SELECT * FROM ${relationsIn(tables.schema)} AS own UNION SELECT * FROM ${relationsIn(tables.reportingSchema)} AS own)
+      ORDER BY text
+    ),
+    reader AS MATERIALIZED (
+      SELECT role.oid, (SELECT text FROM relation
+        WHERE has_schema_privilege(role.oid, relnamespace, 'USAGE') AND has_any_column_privilege(role.oid, relation.oid, 'SELECT')
+        LIMIT 1) AS text
+      FROM (SELECT oid FROM pg_roles UNION ALL SELECT 0) AS role -- 0 is PUBLIC
+    ),
+    login AS (
+      SELECT oid, rolname::text AS name FROM pg_roles
+      WHERE rolcanlogin AND NOT rolsuper AND rolname <> current_user
+        AND has_database_privilege(oid, current_database(), 'CONNECT')
+      UNION ALL SELECT 0, 'PUBLIC'
+    )
+    SELECT ARRAY(SELECT name || min(text)
+        FROM login JOIN reader ON reader.oid = login.oid OR pg_has_role(login.oid, reader.oid, 'MEMBER')
+        WHERE login.oid <> runs.relowner AND text IS NOT NULL
+        GROUP BY name ORDER BY name <> 'PUBLIC', name COLLATE "C") AS logins,
       ARRAY(SELECT DISTINCT 'the database ' || datname
           FROM pg_shdepend JOIN pg_roles AS reader ON refclassid = 'pg_authid'::regclass AND refobjid = reader.oid
           JOIN pg_database ON pg_database.oid = dbid

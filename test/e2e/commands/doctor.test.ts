@@ -458,7 +458,7 @@ describe('doctor checks of the database', () => {
     await sql.raw(`CREATE ROLE ${login} LOGIN IN ROLE ${reader}`).execute(db);
     afterwards(() => sql.raw(`DROP ROLE ${login}`).execute(db));
     const message = (text: string) => ({ 'reader role': { outcome: 'ok', message: text } });
-    const readers = `; the reports can be read by ${login}`;
+    const readers = `; the data can also be read by ${login}`;
     expect(await examine()).toMatchObject(message(`${reader} can read every report${readers}`));
     expect(await examine({ SCANFEED_READER_ROLE: '' })).toMatchObject(
       message(`none is named (SCANFEED_READER_ROLE)${readers}`),
@@ -483,8 +483,40 @@ describe('doctor checks of the database', () => {
       ),
     });
     expect(found?.statements).toContain(`REVOKE CONNECT ON DATABASE "${given.name}" FROM PUBLIC`);
+    afterwards(() => sql.raw(`GRANT CONNECT ON DATABASE "${given.name}" TO PUBLIC`).execute(db));
     for (const statement of found?.statements ?? []) await sql.raw(statement).execute(db);
     expect(await examine({ SCANFEED_READER_ROLE: '' })).toMatchObject(message('none is named (SCANFEED_READER_ROLE)'));
+  });
+
+  it('names logins that can read a part, that can do so by SET ROLE, and everybody, when there are any', async () => {
+    await withReader();
+    const db = bench.database.sql;
+    const [first = '', setsRole = '', ofView = '', ofTable = '', stranger = ''] = 'abcde'
+      .split('')
+      .map((letter) => `scanfeed_${letter}_${process.pid}`);
+    for (const name of [first, setsRole, ofView, ofTable, stranger]) {
+      await sql.raw(`CREATE ROLE ${name} ${name === first ? 'NOLOGIN' : 'LOGIN NOINHERIT'}`).execute(db);
+      afterwards(() => sql.raw(`DROP OWNED BY ${name}; DROP ROLE ${name}`).execute(db));
+    }
+    const readers = async () => (await examine())['reader role']?.message.split('; ')[1];
+    expect(await readers()).toBe(undefined);
+    await sql
+      .raw(`GRANT ${reader} TO ${first}; GRANT ${first} TO ${setsRole};
+      GRANT USAGE ON SCHEMA scanfeed_reporting TO ${ofView}; GRANT SELECT ON scanfeed_reporting.sync_status TO ${ofView};
+      GRANT USAGE ON SCHEMA scanfeed TO ${ofTable}; GRANT SELECT (data) ON scanfeed.run_history TO ${ofTable};
+      GRANT SELECT ON ALL TABLES IN SCHEMA scanfeed TO ${stranger}`)
+      .execute(db);
+    const named = `${setsRole}, ${ofView} (scanfeed_reporting.sync_status), ${ofTable} (scanfeed.run_history)`;
+    expect(await readers()).toBe(`the data can also be read by ${named}`);
+    await sql
+      .raw('GRANT USAGE ON SCHEMA scanfeed TO PUBLIC; GRANT SELECT ON scanfeed.runs, scanfeed.feeds TO PUBLIC')
+      .execute(db);
+    afterwards(() =>
+      sql
+        .raw('REVOKE USAGE ON SCHEMA scanfeed FROM PUBLIC; REVOKE SELECT ON scanfeed.runs, scanfeed.feeds FROM PUBLIC')
+        .execute(db),
+    );
+    expect(await readers()).toMatch(/^the data can also be read by PUBLIC \(scanfeed.feeds\), /);
   });
 
   it('fails when the encoding cannot store all text', async () => {
