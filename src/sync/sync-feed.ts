@@ -2,6 +2,7 @@ import type { FeedContext, LeaderContext } from './context.js';
 import { keepLease } from './lease/keep-lease.js';
 import { takeLease } from './lease/take-lease.js';
 import { createUnfinishedWork } from './lease/unfinished-work.js';
+import { tickWhileWaiting } from './memory/tick-while-waiting.js';
 import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant } from './ports/index.js';
 import { readFeed } from './read-feed.js';
@@ -10,7 +11,6 @@ import { createRetryWakeUp } from './results/retry-wake-up.js';
 import { watchDatabase } from './retry/database-watch.js';
 import { createIdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
-import { tickWhileWaiting } from './waiting/tick-while-waiting.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   findCycles,
+  findFolderCycles,
   findMachinePaths,
   findViolations,
   importsOf,
@@ -33,6 +34,10 @@ describe.skipIf(project === null)('the project', () => {
 
   test('imports nothing in a circle', () => {
     expect(findCycles(sources)).toEqual([]);
+  });
+
+  test.each(['src/sync'])('has no folders in %s that import each other in a circle', (parent) => {
+    expect(findFolderCycles(parent, sources)).toEqual([]);
   });
 
   test('loads undici alone with the library, and no client with the emulator', () => {
@@ -120,6 +125,16 @@ describe('the check of the architecture', () => {
     const circle = [file('a', 'b'), file('b', 'c'), file('c', 'a')];
     expect(findCycles([...circle, file('d', 'a')])).toEqual(['src/a.ts, src/b.ts, src/c.ts']);
     expect(findCycles([file('a', 'b'), file('b', 'c')])).toEqual([]);
+  });
+
+  test('finds circles of folders', () => {
+    const file = (path: string, target: string) => ({
+      path: `src/${path}.ts`,
+      text: `import { a } from '${target}.js';`,
+    });
+    const circle = [file('sync/a/x', '../b/x'), file('sync/b/y', '../a/y')];
+    expect(findFolderCycles('src/sync', circle)).toEqual(['a, b']);
+    expect(findFolderCycles('src/sync', [file('sync/a/x', '../b/x'), file('sync/b/y', '../context')])).toEqual([]);
   });
 
   test('finds paths of a machine, and no addresses', () => {

@@ -1,7 +1,7 @@
 import type { FeedContext } from '../context.js';
 import type { CheckedPage } from '../page/page.js';
-import { createPaceMeter } from '../passes/reading-pace.js';
 import type { LeaseGrant } from '../ports/index.js';
+import { createPaceMeter } from './reading-pace.js';
 
 /** Minimum interval between two writes of the pace, milliseconds. */
 const STORE_INTERVAL_MS = 10_000;

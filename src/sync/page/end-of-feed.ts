@@ -1,10 +1,10 @@
 import type { FeedFilters, FeedService, Position } from '../ports/index.js';
-import { listEntries } from '../recovery/probe.js';
-import { cursorRejection } from '../recovery/rejected-cursor.js';
+import type { RecentCursors } from './cursors.js';
+import { cursorRejection } from './cursors.js';
 import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
+import { listEntries } from './probe.js';
 import { startAt } from './read-page.js';
-import type { RecentCursors } from './recent-cursors.js';
 
 /** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
 export type EndVerdict = 'end' | 'more' | 'unclear';

@@ -4,7 +4,7 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedContext, ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, Position } from '../ports/index.js';
-import { isUsableCursor } from '../recovery/rejected-cursor.js';
+import { isUsableCursor } from './cursors.js';
 import type { ReceivedPage } from './page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 

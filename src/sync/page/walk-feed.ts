@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
 import type { FeedService, Position } from '../ports/index.js';
+import { createRecentCursors } from './cursors.js';
 import { type DeadEnd, findProgress, isDeadEnd, isEndOfFeed, type Progress, pageLimitAt } from './end-of-feed.js';
 import type { ReceivedPage } from './page.js';
 import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
 import { requestPage } from './read-page.js';
-import { createRecentCursors } from './recent-cursors.js';
 
 /** Dependencies for reading the feed without storing it. */
 export interface WalkContext {

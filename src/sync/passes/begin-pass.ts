@@ -1,8 +1,8 @@
 import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { FeedContext } from '../context.js';
+import { readServiceDate } from '../page/probe.js';
 import { isServiceClockOff, SERVICE_TIME_ERROR_MS } from '../page/service-clock.js';
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
-import { readServiceDate } from '../recovery/probe.js';
 
 /**
  * Pauses before the store is asked again when the last pass ended, milliseconds. `due`: minimum; `firstReading`: while the feed is

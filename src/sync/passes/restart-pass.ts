@@ -1,6 +1,6 @@
 import type { LeaderContext } from '../context.js';
+import { readServiceDate } from '../page/probe.js';
 import type { Pass, Position } from '../ports/index.js';
-import { readServiceDate } from '../recovery/probe.js';
 import { fallbackTime, findPositionWithin, isSameOrganization, readRunsFrom } from '../recovery/recover-cursor.js';
 
 /**

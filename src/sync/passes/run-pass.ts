@@ -1,12 +1,13 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import { createBreaker } from '../commit/breaker.js';
+import { createPaceMeter } from '../commit/reading-pace.js';
 import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-entries.js';
+import { createRecentCursors } from '../page/cursors.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import type { CheckedPage } from '../page/page.js';
-import { createRecentCursors } from '../page/recent-cursors.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
 import { prefetchPages } from '../prefetch/prefetch-pages.js';
@@ -16,7 +17,6 @@ import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 import { PASS_POLICIES } from './pass-policy.js';
-import { createPaceMeter } from './reading-pace.js';
 import { findRestartPosition } from './restart-pass.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */

@@ -3,11 +3,11 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
+import { cursorRejection } from '../page/cursors.js';
 import { createPageLimit, isOversized } from '../page/page-limit.js';
+import { listsAnything, type Probe, readServiceDate } from '../page/probe.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
-import { listsAnything, type Probe, readServiceDate } from './probe.js';
-import { cursorRejection } from './rejected-cursor.js';
 
 /** Maximum number of stored runs to request by their ids. */
 const MAX_CHECKED_RUNS = 3;

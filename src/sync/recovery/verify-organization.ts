@@ -1,9 +1,9 @@
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
+import { cursorRejection } from '../page/cursors.js';
+import { listsAnything } from '../page/probe.js';
 import type { LeaseGrant, Position } from '../ports/index.js';
-import { listsAnything } from './probe.js';
-import { cursorRejection } from './rejected-cursor.js';
 
 /** A pass waits until the feed continues from another position, or holds as long as the feed does. */
 class FeedCursorRejected extends Error implements Failure {

@@ -2,7 +2,23 @@ import { importsOf, type SourceFile } from './imports.js';
 
 /** One line for each group of files that import each other in a circle, imports of types included. */
 export function findCycles(files: readonly SourceFile[]): string[] {
-  const imports = new Map(files.map((file) => [file.path, importsOf(file).map(({ target }) => target)]));
+  return circlesOf(new Map(files.map((file) => [file.path, importsOf(file).map(({ target }) => target)])));
+}
+
+/** The same for the folders directly in a folder. Its own files may be imported by any of them. */
+export function findFolderCycles(parent: string, files: readonly SourceFile[]): string[] {
+  const folderOf = (path: string) => path.match(`^${parent}/([^/]+)/`)?.[1];
+  const imports = new Map<string, string[]>();
+  for (const file of files) {
+    const folder = folderOf(file.path);
+    if (folder === undefined) continue;
+    const others = importsOf(file).flatMap(({ target }) => folderOf(target) ?? []);
+    imports.set(folder, [...(imports.get(folder) ?? []), ...others.filter((other) => other !== folder)]);
+  }
+  return circlesOf(imports);
+}
+
+function circlesOf(imports: ReadonlyMap<string, readonly string[]>): string[] {
   const reachable = new Map([...imports.keys()].map((path) => [path, reach(path, imports)]));
   const circles = [...reachable].filter(([path, targets]) => targets.has(path));
   const groups = circles.map(([path, targets]) =>

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { SourceFile } from './imports.js';
 
-export { findCycles, packagesLoadedBy } from './cycles.js';
+export { findCycles, findFolderCycles, packagesLoadedBy } from './cycles.js';
 export { importsOf, type SourceFile } from './imports.js';
 export { findMachinePaths, findViolations } from './rules.js';
 

@@ -2,13 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../../src/service/errors/request-errors.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import type { FeedContext } from '../../../src/sync/context.js';
+import { cursorRejection, isUsableCursor, MAX_CURSOR_LENGTH } from '../../../src/sync/page/cursors.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
-import {
-  createCursorRefusals,
-  cursorRejection,
-  isUsableCursor,
-  MAX_CURSOR_LENGTH,
-} from '../../../src/sync/recovery/rejected-cursor.js';
+import { createCursorRefusals } from '../../../src/sync/recovery/rejected-cursor.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';

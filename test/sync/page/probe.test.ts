@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
-import { listsAnything, readServiceDate } from '../../../src/sync/recovery/probe.js';
+import { listsAnything, readServiceDate } from '../../../src/sync/page/probe.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { entryJson } from '../../support/entries.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRecentCursors } from '../../../src/sync/page/recent-cursors.js';
+import { createRecentCursors } from '../../../src/sync/page/cursors.js';
 
 describe('recent cursors', () => {
   it.each([1, 3, 200])('find a circle of %i cursors at its first repetition', (length) => {

@@ -1,7 +1,7 @@
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
-import { isOversized, LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
 import type { FeedRequest, FeedService } from '../ports/index.js';
+import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 
 /** A request for one entry, to see whether the service lists anything. */
 export type Probe = Pick<FeedRequest, 'filters' | 'start'>;

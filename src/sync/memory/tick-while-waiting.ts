@@ -1,7 +1,7 @@
 import type { FeedContext } from '../context.js';
-import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
 import type { FeedService } from '../ports/index.js';
-import { whileRunning } from './while-running.js';
+import { whileRunning } from '../waiting/while-running.js';
+import type { MemoryBudget, MemoryTicket } from './memory-budget.js';
 
 type Waiting = Pick<FeedContext, 'budget' | 'service' | 'observer' | 'clock' | 'stepMs'>;
 
