@@ -512,7 +512,8 @@ BEGIN
         months := part[2];
     ELSE
         part := regexp_match(plain,
-            '^([0-9]{1,2})[.]? *(jan|jän|feb|mär|mrz|mae|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-z]*[.]? *([0-9]{4})$');
+            '^([0-9]{1,2})[.]? *(jan(?:uar)?|jän(?:ner)?|feb(?:ruar|er)?|märz?|maerz|mrz|apr(?:il)?|mai|juni?|juli?|aug(?:ust)?|'
+            'sep(?:t|tember)?|okt(?:ober)?|nov(?:ember)?|dez(?:ember)?)[.]? *([0-9]{4})$');
         IF part IS NULL THEN
             part := regexp_match(plain, '^([0-9]{4})-([0-9]{2})-([0-9]{2})$');
             IF part IS NULL THEN
@@ -521,8 +522,8 @@ BEGIN
             part := ARRAY[part[3], part[2], part[1]];
             months := part[2];
         ELSE
-            months := CASE part[2] WHEN 'jän' THEN 1 WHEN 'mrz' THEN 3 WHEN 'mae' THEN 3
-                ELSE (strpos('jan feb mär apr mai jun jul aug sep okt nov dez', part[2]) + 3) / 4 END;
+            months := CASE left(part[2], 3) WHEN 'jän' THEN 1 WHEN 'mrz' THEN 3 WHEN 'mae' THEN 3
+                ELSE (strpos('jan feb mär apr mai jun jul aug sep okt nov dez', left(part[2], 3)) + 3) / 4 END;
         END IF;
     END IF;
     days := part[1];
@@ -536,7 +537,7 @@ BEGIN
     END IF;
     RETURN make_date(years, months, days);
 END $$;
-COMMENT ON FUNCTION :"reporting".german_date(text) IS 'Parses a date in German notation: 31.12.2026, 1.2.26 (1970 to 2069), 31. Dezember 2026; also 2026-12-31. Null if the text is not a date';
+COMMENT ON FUNCTION :"reporting".german_date(text) IS 'Parses a date in German notation: 31.12.2026, 1.2.26 (1970 to 2069), 31. Dezember 2026, 31. Dez. 2026; also 2026-12-31. Null if the text is not a date';
 
 -- The columns of typed views call these functions. A value of another type is null, never an error: a CASE precedes every
 -- cast, and a text that matches the pattern of a date is a valid date.
