@@ -449,6 +449,16 @@ describe('doctor checks of the database', () => {
     await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
     expect((await refresh(bench)).failed).toEqual([]);
     expect(await views()).toMatchObject(found);
+
+    await commit('offer', 12, [{ ...number, zeilen: [{ menge: 1 }], betrag: 1, kunde: { name: [1] } }]);
+    await commit('bill', 0, [{ nr: 1 }]);
+    expect((await refresh(bench)).failed).toEqual([]);
+    await commit('bill', 1, [{ nr: 'eins' }]);
+    const [, query = ''] =
+      /and \d more; to see all columns of a view, run `scanfeed sql "(.*)"`$/.exec((await views())?.message ?? '') ??
+      [];
+    const counts = await bench.rows(sql.raw(query.replace('VIEW', 'scanfeed_reporting.document_offer')));
+    expect(counts).toContainEqual({ unfit: 'kunde_name', count: '2' });
   });
 
   it('names who else may read, and the other places of the reader role, when there are any', async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createStore } from '../../../src/storage/store.js';
@@ -95,6 +96,15 @@ describe('changes', () => {
     expect(await change('a')).toEqual({ change: 'withdrawn', type: 'rechnung', productive: false });
     await bench.operatorStore.deletedRuns.erase(['a']);
     expect(await change('a')).toEqual({ change: 'deleted', type: null, productive: false });
+  });
+
+  it('has the kinds that the documentation lists', async () => {
+    const page = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+    const listed = /\n\| `change` \|.*\n\|---\|---\|\n((?:\|.*\n)*)/.exec(page)?.[1] ?? '';
+    const [view] = await bench.rows(sql<{ text: string }>`SELECT pg_get_viewdef('scanfeed_reporting.changes') AS text`);
+    const kinds = [...(view?.text ?? '').matchAll(/(?:THEN|ELSE|,)\s+'(\w+)'::text/g)].map(([, kind]) => kind);
+    expect([...listed.matchAll(/^\| `(\w+)`/gm)].map(([, kind]) => kind)).toEqual(kinds);
+    expect(kinds).toHaveLength(4);
   });
 
   it('has one row for a run that expired and was stored again', async () => {

@@ -244,6 +244,19 @@ describe('a typed view', () => {
     },
   );
 
+  it('has no mark for a time that could not be read, but the documented query finds it', async () => {
+    await store({ betrag: 1 }, 'rechnung', { completedAt: '0001-01-01T00:00:00Z', deliveredAt: 'gestern' });
+    await store({ betrag: 2 });
+    await build();
+    const [first] = await readView(bench, 'document_rechnung', ['completed_at', 'unfit_fields', 'other_fields']);
+    expect(first).toEqual({ completed_at: null, unfit_fields: null, other_fields: null });
+    const page = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+    const [, statement = ''] = /time could not be read:\n\n```sql\n([^`]*)```/.exec(page) ?? [];
+    expect(await bench.rows(sql.raw(statement))).toEqual([
+      { scan_id: 'scan-1', submitted_at: null, completed_at: '0001-01-01T00:00:00Z', delivered_at: 'gestern' },
+    ]);
+  });
+
   it('gets the most frequent type when the first values differ', async () => {
     const page = ['2026-01-01', '2026-01-02', 'unbekannt'].map((datum, index) =>
       entryJson({ scanId: `s${index}`, data: { datum } }),
