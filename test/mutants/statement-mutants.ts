@@ -7,23 +7,23 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/fence.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/feed-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page does not wait for the commit of the page before',
     patch(
-      'src/storage/commit/fence.ts',
+      'src/storage/commit/feed-page.ts',
       "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))}",
       "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor",
     ),
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/commit/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/schema/lease-columns.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
-    patch('src/storage/commit/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
+    patch('src/storage/schema/lease-columns.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
     'a held lease is taken away',
@@ -32,12 +32,12 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the same revision is written again',
     patch(
-      'src/storage/commit/commit-statement.ts',
+      'src/storage/commit/entries.ts',
       'WHEN candidate.revision > known.revision THEN',
       'WHEN candidate.revision >= known.revision THEN',
     ),
     patch(
-      'src/storage/commit/commit-statement.ts',
+      'src/storage/commit/entries.ts',
       'WHERE excluded.revision > run.revision',
       'WHERE excluded.revision >= run.revision',
     ),
@@ -56,23 +56,19 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'the position passes by a stored run that another writer has raised meanwhile',
-    patch('src/storage/commit/commit-statement.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
+    patch('src/storage/commit/entries.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
   ),
   statements(
     'unknown fields go unnoticed',
     patch('src/core/run-fields.ts', 'if (!known.has(name)) return true;', '{}'),
   ),
   statements(
-    'entries are quarantined although the fence does not hold',
-    patch(
-      'src/storage/commit/commit-statement.ts',
-      'USING (position)\n  WHERE EXISTS (SELECT FROM fence)',
-      'USING (position)',
-    ),
+    'entries are quarantined by a process that lost the feed',
+    patch('src/storage/commit/entries.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM held)', 'USING (position)'),
   ),
   statements(
     'a page of a cancelled pass is committed',
-    patch('src/storage/passes/passes.ts', 'AND pass.finished_at IS NULL AND pass.cursor', 'AND pass.cursor'),
+    patch('src/storage/commit/pass-page.ts', 'WHERE finished_at IS NULL AND cursor', 'WHERE cursor'),
   ),
   statements(
     'a reconciliation with an end of its own claims freshness',
@@ -84,12 +80,12 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a pass skips pages that the database has lost',
-    patch('src/storage/passes/passes.ts', ' AND pass.cursor IS NOT DISTINCT FROM ${from}::text', ''),
+    patch('src/storage/commit/pass-page.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
   ),
   statements(
     'freshness goes back',
     patch(
-      'src/storage/commit/fence.ts',
+      'src/storage/schema/lease-columns.ts',
       'data_complete_as_of = GREATEST(${claimed}, CASE',
       'data_complete_as_of = COALESCE(${claimed}, CASE',
     ),

@@ -10,7 +10,7 @@ export function notingCommits(database: Database, note: (statement: CommitStatem
     transformQuery: ({ node }) => {
       const text = textOf(node);
       if (text.includes('judged AS')) note('page');
-      else if (text.includes('SELECT fence.*')) note('position');
+      else if (text.includes('counts AS')) note('position');
       return node;
     },
     transformResult: async ({ result }) => result,

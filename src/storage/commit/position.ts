@@ -2,11 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import type { FeedStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
+import { isHeld } from '../schema/lease-columns.js';
 import type { Tables } from '../schema/schema.js';
-import { isHeld } from './fence.js';
 
-/** Minimum interval between two checkpoints in the history of cursors. Two commits that overlap may each add one. */
-const CHECKPOINT_INTERVAL = sql.lit('5 minutes');
 /** Number of positions kept per feed: those of a day on a busy feed, and of at least half a day while it catches up. */
 const POSITIONS_KEPT = sql.lit(300);
 /** Maximum number of earlier cursors to try after a rejection. */
@@ -73,7 +71,7 @@ export function createPositions(
           SELECT name, ${from}::text, delivered_up_to, 'rejected' FROM moved
           RETURNING feed, id
         ),
-        ${prunedRows(tables, sql`noted`)}
+        pruned AS (${prunedHistory(tables, sql`noted`)})
         SELECT id FROM noted`.execute(db);
       return rows.length > 0;
     },
@@ -94,34 +92,13 @@ const AHEAD_OF_TARGET = sql`NOT COALESCE(
               noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
 
 /**
- * Part of a commit, after `fence`: adds the new positions to the history every {@link CHECKPOINT_INTERVAL}, and deletes the oldest
- * ones. A checkpoint has the last delivery of its own page: the feed may have read further before it was rewound.
- */
-export function checkpointRows(tables: Tables): RawBuilder<unknown> {
-  return sql`
-checkpoint AS (
-  INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-  SELECT sent.feed, to_cursor, COALESCE(sent.last_delivered_at, fence.delivered_up_to), 'checkpoint'
-  FROM fence JOIN sent ON sent.feed = fence.name
-  WHERE to_cursor IS DISTINCT FROM from_cursor AND COALESCE(
-    (SELECT noted_at FROM ${tables.cursorHistory} AS noted WHERE noted.feed = sent.feed ORDER BY id DESC LIMIT 1), '-infinity'
-  ) < clock_timestamp() - interval ${CHECKPOINT_INTERVAL}
-  RETURNING feed, id
-),
-${prunedRows(tables, sql`checkpoint`)}`;
-}
-
-/**
  * Deletes the oldest positions of the feeds in `noted`. The new ones, in `noted`, are not visible to the statement that inserts
  * them.
  */
-function prunedRows(tables: Tables, noted: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`
-pruned AS (
-  DELETE FROM ${tables.cursorHistory} AS earlier USING ${noted} AS noted
+export function prunedHistory(tables: Tables, noted: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`DELETE FROM ${tables.cursorHistory} AS earlier USING ${noted} AS noted
   WHERE earlier.feed = noted.feed AND earlier.id <= (
     SELECT id FROM ${tables.cursorHistory} AS kept WHERE kept.feed = noted.feed
     ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1
-  )
-)`;
+  )`;
 }

@@ -16,13 +16,15 @@ const AT_ONCE: Batching = { waitMs: () => 0, sleep: async () => {} };
  * @param batching by default no call waits
  */
 export function batchCalls<Call, Answer>(
-  answerAll: (calls: readonly Call[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
+  answerAll: (calls: readonly [Call, ...Call[]]) => Promise<readonly (Answer | Promise<Answer>)[]>,
   { waitMs, sleep }: Batching = AT_ONCE,
 ): (call: Call) => Promise<Answer> {
-  let waiting: { readonly calls: Call[]; readonly answers: Promise<readonly (Answer | Promise<Answer>)[]> } | null =
-    null;
-  const begin = (ms: number) => {
-    const calls: Call[] = [];
+  let waiting: {
+    readonly calls: [Call, ...Call[]];
+    readonly answers: Promise<readonly (Answer | Promise<Answer>)[]>;
+  } | null = null;
+  const begin = (ms: number, first: Call) => {
+    const calls: [Call, ...Call[]] = [first];
     const answers = sleep(ms, NEVER).then(() => {
       waiting = null;
       return answerAll(calls);
@@ -32,10 +34,9 @@ export function batchCalls<Call, Answer>(
   return async (call) => {
     const ms = waitMs();
     if (ms === 0) return (await answerAll([call]))[0] as Answer;
-    waiting ??= begin(ms);
-    const { calls, answers } = waiting;
-    const index = calls.push(call) - 1;
-    return (await answers)[index] as Answer;
+    const index = waiting === null ? 0 : waiting.calls.push(call) - 1;
+    waiting ??= begin(ms, call);
+    return (await waiting.answers)[index] as Answer;
   };
 }
 

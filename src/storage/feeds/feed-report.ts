@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { ReadingPace } from '../../sync/ports/index.js';
-import { LEADER } from '../commit/fence.js';
 import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
+import { LEADER } from '../schema/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */

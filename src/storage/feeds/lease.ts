@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
 import type { FeedFilters, FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
-import { IS_LED, isHeld, renewLease } from '../commit/fence.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
+import { IS_LED, isHeld, renewLease } from '../schema/lease-columns.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
 const START_OVERLAP = sql.lit('1 hour');

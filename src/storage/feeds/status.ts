@@ -1,11 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_COUNTED } from '../../core/counts.js';
 import type { FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../../sync/ports/index.js';
-import { isHeld, LEADER, leasesIn, renewLease } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
+import { isHeld, LEADER, leasesIn, renewLease } from '../schema/lease-columns.js';
 import type { Tables } from '../schema/schema.js';
 
 interface StatusRow extends Omit<FeedStatus, 'readAt'> {

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { LastPass, NewPass, Pass, PassCommit, PassStore, ReadingPace } from '../../sync/ports/index.js';
-import { fenceColumns, isHeld } from '../commit/fence.js';
+import type { LastPass, NewPass, Pass, PassStore, ReadingPace } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
+import { isHeld } from '../schema/lease-columns.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 
 const PASS = sql`pass.id::text, pass.begun_at AS "begunAt", pass.kind, pass.since, pass.until, pass.cursor,
@@ -104,74 +104,8 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
     .execute();
 }
 
-/**
- * Fence of a page of a pass: the lease and the position of the pass are those that the page was read with. Both rows stay locked
- * until the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
- */
-export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
-  const { lease, id, begunAt, from, until, finished, feedHadCursor } = commit;
-  const completeAsOf = finished ? COMPLETE_AFTER_PASS : undefined;
-  return sql`
-  SELECT ${fenceColumns(completeAsOf)}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
-  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
-    AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
-    AND pass.until = ${timestamp(until)}
-    AND (${!finished || feedHadCursor} OR pass.kind <> 'history' OR feed.cursor IS NULL)
-  FOR NO KEY UPDATE`;
-}
-
-/** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
-const BACKFILL_OVERLAP = sql.lit('1 hour');
-
-/**
- * For rows `pass` and `feed`: the history ends while the feed is still read by `since`, which may leave out runs of any delivery
- * time. So the feed continues where the history ended, its freshness is unknown until then, and a page that was requested before
- * is fenced.
- */
-const READ_BY_TIME = sql`(pass.kind = 'history' AND feed.cursor IS NULL)`;
-/** For rows `pass` and `feed`, when the pass finishes. */
-const COMPLETE_AFTER_PASS = sql`CASE WHEN NOT ${READ_BY_TIME} THEN feed.data_complete_as_of END`;
-
-/** Part of a commit, after `stored` and `filled`: the new position of the pass and, at its end, the freshness of the feed. */
-export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
-  const { lease, id, to, finished, deliveredUpTo, entries, pace } = commit;
-  const claims = sql`,
-claimed AS (
-  UPDATE ${tables.feeds} AS feed SET
-    reconciled_as_of = GREATEST(feed.reconciled_as_of, pass.complete_as_of),
-    start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
-    data_complete_as_of = ${COMPLETE_AFTER_PASS},
-    cursor = CASE WHEN ${READ_BY_TIME} AND feed.resume_since IS NULL THEN pass.cursor ELSE feed.cursor END,
-    lease_epoch = feed.lease_epoch + CASE WHEN ${READ_BY_TIME} THEN 1 ELSE 0 END,
-    complete_from = CASE
-      WHEN pass.kind = 'recent' OR pass.begun_at <= feed.filters_widened_at THEN feed.complete_from
-      WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
-        THEN LEAST(feed.complete_from, COALESCE(pass.since, '-infinity'))
-      ELSE feed.complete_from END
-  FROM pass WHERE feed.name = ${lease.feed}
-)`;
-  return sql`
-pass AS (
-  UPDATE ${tables.passes} SET
-    cursor = ${to}::text,
-    delivered_up_to = GREATEST(delivered_up_to, ${timestamp(deliveredUpTo)}),
-    entries = entries + ${entries},
-    stored = stored + ${runsStored(commit)},
-    last_commit_at = clock_timestamp(),
-    ${paceColumns(pace)},
-    finished_at = ${finished ? sql`clock_timestamp()` : sql`NULL`}
-  WHERE EXISTS (SELECT FROM fence) AND id = ${id}::bigint
-  RETURNING *
-)${finished ? claims : sql``}`;
-}
-
-/** Returns the number of runs that this commit inserts or updates. */
-function runsStored({ batch }: PassCommit): RawBuilder<number> {
-  if (batch.length === 0) return sql`0`;
-  return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM updated)`;
-}
-
-function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
+/** Assignments to a row of a feed or a pass. */
+export function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
   return sql`
     entries_per_second = ${pace?.entriesPerSecond ?? null}::double precision,
     seconds_left = ${pace?.secondsLeft ?? null}::double precision,

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_REVISION } from '../../core/run-fields.js';
 import type { FeedStore, PendingReason, PostponedTry, StoredResult } from '../../sync/ports/index.js';
-import { fenceOnLease } from '../commit/fence.js';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { lockHeld } from '../schema/lease-columns.js';
 
 /** Time without a leader after which a feed counts as gone and another one retries its pending results. */
 const GONE_AFTER = sql.lit('1 day');
@@ -56,14 +56,14 @@ export function createPendingRetries({
     /** The time of the next try does not change. */
     async adoptPending(lease) {
       const { rows } = await sql`
-        WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
+        WITH held AS MATERIALIZED (${lockHeld(tables, lease)}),
         present AS (
           SELECT other.name FROM ${tables.feeds} AS other JOIN ${tables.feeds} AS own ON own.name = ${lease.feed}
           WHERE other.name = own.name OR other.base_url <> own.base_url OR NOT ${isGone('other')}
         ),
         orphaned AS (
           SELECT scan_id, feed FROM ${tables.runs}
-          WHERE EXISTS (SELECT FROM fence) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
+          WHERE EXISTS (SELECT FROM held) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
           ORDER BY scan_id LIMIT ${ADOPTED_PER_BATCH}
         ),
         -- Like every writer of runs, before it locks any of them.
@@ -79,7 +79,7 @@ export function createPendingRetries({
     /** Reports see no change of these runs, so it draws no `change_seq`. */
     async postponePending(lease, tries) {
       const { rows } = await sql<{ held: boolean }>`
-        WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
+        WITH held AS MATERIALIZED (${lockHeld(tables, lease)}),
         postponed AS (
           UPDATE ${tables.runs} AS run SET
             attempts = run.attempts + 1,
@@ -88,10 +88,10 @@ export function createPendingRetries({
           FROM jsonb_to_recordset(${rowsOf(tries)}::jsonb) AS failed (
             scan_id text, revision integer, reason text, next_try_in_ms double precision
           )
-          WHERE EXISTS (SELECT FROM fence) AND run.scan_id = failed.scan_id AND run.revision = failed.revision
+          WHERE EXISTS (SELECT FROM held) AND run.scan_id = failed.scan_id AND run.revision = failed.revision
             AND run.result_state = 'pending' AND ${IS_RETRIED}
         )
-        SELECT EXISTS (SELECT FROM fence) AS held`.execute(db);
+        SELECT EXISTS (SELECT FROM held) AS held`.execute(db);
       return rows[0]?.held ?? false;
     },
   };

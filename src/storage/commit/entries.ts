@@ -7,7 +7,6 @@ import { RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
 import { payloadRows, quarantineParameter, received } from './commit-parameters.js';
 import type { CommitSettings } from './commit-settings.js';
-import type { FenceRow } from './fence.js';
 import { CANDIDATE_COLUMNS, hasRepeatedScans, UNION, UNITED_CANDIDATES, unitedEntries } from './repeated-scans.js';
 import {
   type Comparison,
@@ -22,25 +21,22 @@ import {
   unionOf,
 } from './union-of-sources.js';
 
-export interface CommitInput extends Pick<PageCommit, 'lease' | 'batch' | 'quarantine'> {
-  /** The origin of the entries, for `runs.stored_by`; it may be read from `fence`. */
-  readonly storedBy: RawBuilder<string>;
-  /**
-   * Returns the start of the statement: `WITH fence AS …`, and the parts that move a position. Nothing is written if the fence
-   * returns no row.
-   * @param now monotonic milliseconds, read right before the statement is sent
-   */
-  readonly fence: (now: number) => RawBuilder<unknown>;
-  /** Last parts of the statement, `, … AS (…)`: they depend on the rows it wrote, as the position of a pass does. */
-  readonly lastParts?: RawBuilder<unknown>;
-}
+/** Entries to store and to quarantine. */
+export type CommitContent = Pick<PageCommit, 'batch' | 'quarantine'>;
 
-export interface FenceAnswer extends FenceRow {
+/** The answer of a commit statement: one row for each feed whose position was the expected one. */
+export interface CommitRow extends Omit<CommitCounts, 'stored'> {
+  name: string;
+  stored: string[] | null;
+  data_complete_as_of: Date | null;
+  lag_ms: number | null;
   database_ms: number;
 }
 
-interface CommitAnswer extends FenceAnswer, Omit<CommitCounts, 'stored'> {
-  stored: string[] | null;
+/** The columns of an answer that say how fresh the feed is after the commit, and when that was read. */
+export function freshness(completeAsOf: RawBuilder<Date | null>): RawBuilder<unknown> {
+  return sql`${completeAsOf},
+  extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms, ${DATABASE_MS}`;
 }
 
 /** The columns that an entry fills. */
@@ -72,17 +68,26 @@ const JUDGED: Comparison = {
   inDoubt: sql`judged.in_doubt`,
 };
 
+/** `counts` of a commit without entries. */
+const NO_ENTRIES = sql`
+counts AS (
+  SELECT 0 AS inserted, 0 AS updated, 0 AS filled, 0 AS unchanged, 0 AS stale, 0 AS conflicts, 0 AS quarantined,
+    NULL::json AS stored
+)`;
+
 /**
- * The commit statement, in the order in which its parts refer to each other. The rules for several sources of one revision are
- * in union-of-sources.ts.
- * @param now monotonic milliseconds, read right before the statement is sent
+ * The entries of every commit statement, in the order in which the parts refer to each other. They are preceded by `held`, which
+ * has one row with `stored_by` (for the column of `runs`) if the commit may write, else none. They end with `counts`, which has a
+ * row if `held` has one, and fails the statement if an entry could not be written as judged. The rules for several sources of one
+ * revision are in union-of-sources.ts.
  */
-export function commitStatement(
+export function storedEntries(
   tables: Tables,
   { keptDays, pendingRetryMs }: CommitSettings,
-  { lease, batch, quarantine, storedBy, fence, lastParts = sql`` }: CommitInput,
-  now: number,
-): RawBuilder<CommitAnswer> {
+  feed: string,
+  { batch, quarantine }: CommitContent,
+): RawBuilder<unknown> {
+  if (batch.length === 0 && quarantine.length === 0) return NO_ENTRIES;
   const [candidate, known] = [entry('candidate'), storedRow('known')];
   const [judged, run] = [entry('judged'), storedRow('run')];
   const { pending, ...union } = unionOf(run, judged, JUDGED);
@@ -104,9 +109,7 @@ export function commitStatement(
   };
   const isRepeated = hasRepeatedScans(batch);
 
-  return sql<CommitAnswer>`
--- The lease and the position are those that the page was read with. Without this row nothing is written.
-${fence(now)},
+  return sql`
 ${received(batch)},
 
 -- The highest revision of each scan on the page. others_* counts the other entries of the scan. Most pages list each scan once.
@@ -159,7 +162,7 @@ judged AS MATERIALIZED (
 -- trigger of quarantine does the same for runs that become productive, or cease to be, with the entries below.
 number_lock AS MATERIALIZED (
   SELECT ${tables.lockChangeClock} AS locked
-  WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
+  WHERE EXISTS (SELECT FROM held) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
 ),
 
 -- Writes new scans and higher revisions, and returns which of the two each is: a replaced row keeps first_synced_at. After
@@ -172,7 +175,7 @@ stored AS (
     pending,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
     CASE WHEN pending IS NOT NULL THEN ${firstTryAt} END,
-    0, NULL, ${lease.feed}, ${storedBy}, statement_timestamp(), ${tables.nextChange}
+    0, NULL, ${feed}, (SELECT stored_by FROM held), statement_timestamp(), ${tables.nextChange}
   FROM (
     SELECT * FROM judged WHERE verdict = 'new'
     UNION ALL
@@ -189,7 +192,7 @@ filled AS (
   UPDATE ${tables.runs} AS run SET
     ${sql.join(unionAssignments)},
     ${rewritten(pending)},
-    feed = ${lease.feed}
+    feed = ${feed}
   FROM number_lock CROSS JOIN judged
   WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
     -- Another writer may have changed the row since it was judged.
@@ -251,10 +254,10 @@ unusable AS MATERIALIZED (
 -- Stores each identity once. An entry whose revision, or a higher one, is stored is not open.
 quarantined AS (
   INSERT INTO ${tables.quarantine} AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
-  SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, sent.payload,
+  SELECT ${feed}, identity, scan_id, revision, reason, detail, sent.payload,
     CASE WHEN superseded THEN 'discarded' ELSE state END
   FROM unusable JOIN ${payloadRows(quarantine)} AS sent (position, payload) USING (position)
-  WHERE EXISTS (SELECT FROM fence)
+  WHERE EXISTS (SELECT FROM held)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
     times_seen = known.times_seen + 1,
@@ -272,24 +275,26 @@ closed AS (
   UPDATE ${tables.quarantine} AS open SET
     state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
   FROM judged
-  WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
+  WHERE EXISTS (SELECT FROM held) AND open.state = 'open' AND open.feed = ${feed}
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'deleted'
     AND open.identity NOT IN (SELECT identity FROM unusable)
-)${lastParts}
+),
 
--- One row if the fence holds. The last column fails the statement if an entry could not be written as judged.
-SELECT fence.*, ${DATABASE_MS},
-  (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
-  (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM updated) AS updated,
-  (SELECT count(*)::int FROM updated) AS filled,
-  judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
-  (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
-  (SELECT json_agg(scan_id) FROM stored) AS stored,
-  CASE WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken} END
-FROM fence CROSS JOIN (
-  SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
-    COALESCE(sum((verdict IN ('stale', 'deleted'))::int + others_stale), 0)::int AS stale,
-    COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
-  FROM judged
-) AS judged_counts`;
+-- The last column fails the statement.
+counts AS MATERIALIZED (
+  SELECT
+    (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
+    (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM updated) AS updated,
+    (SELECT count(*)::int FROM updated) AS filled,
+    judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
+    (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
+    (SELECT json_agg(scan_id) FROM stored) AS stored,
+    CASE WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken} END AS refused
+  FROM held CROSS JOIN (
+    SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
+      COALESCE(sum((verdict IN ('stale', 'deleted'))::int + others_stale), 0)::int AS stale,
+      COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
+    FROM judged
+  ) AS judged_counts
+)`;
 }

@@ -1,0 +1,25 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { LeaseGrant } from '../../sync/ports/index.js';
+import { lockHeld } from '../schema/lease-columns.js';
+import type { Tables } from '../schema/schema.js';
+import type { CommitSettings } from './commit-settings.js';
+import { type CommitContent, type CommitRow, freshness, storedEntries } from './entries.js';
+
+/** Commits results that were loaded on their own. Moves no position. */
+export function loadedResult(
+  tables: Tables,
+  settings: CommitSettings,
+  lease: LeaseGrant,
+  content: CommitContent,
+): RawBuilder<CommitRow> {
+  return sql<CommitRow>`
+WITH locked AS MATERIALIZED (
+  ${lockHeld(tables, lease)}
+),
+held AS (
+  SELECT *, 'result' AS stored_by FROM locked
+),
+${storedEntries(tables, settings, lease.feed, content)}
+
+SELECT held.name, counts.*, ${freshness(sql`held.data_complete_as_of`)} FROM held CROSS JOIN counts`;
+}

@@ -1,0 +1,67 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { PassCommit } from '../../sync/ports/index.js';
+import { timestamp } from '../connection/store-connection.js';
+import { paceColumns } from '../passes/passes.js';
+import { isHeld } from '../schema/lease-columns.js';
+import type { Tables } from '../schema/schema.js';
+import type { CommitSettings } from './commit-settings.js';
+import { type CommitRow, freshness, storedEntries } from './entries.js';
+
+/** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
+const BACKFILL_OVERLAP = sql.lit('1 hour');
+
+/**
+ * Commits a page of a pass with the pass's new position and, at its end, what it proves about the feed. Both rows stay locked until
+ * the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
+ *
+ * `is_by_time`: the feed is still read by `since`, which may leave out runs of any delivery time. So when the history ends, the feed
+ * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced.
+ */
+export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
+  const { lease, id, begunAt, from, to, until, finished, feedHadCursor, deliveredUpTo, entries, pace } = page;
+  return sql<CommitRow>`
+WITH locked AS MATERIALIZED (
+  SELECT feed.name, feed.data_complete_as_of, feed.cursor AS feed_cursor,
+    pass.kind, pass.cursor, pass.until, pass.finished_at
+  FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
+  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
+  FOR NO KEY UPDATE
+),
+held AS (
+  SELECT name, data_complete_as_of, kind AS stored_by, kind = 'history' AND feed_cursor IS NULL AS is_by_time
+  FROM locked
+  WHERE finished_at IS NULL AND cursor IS NOT DISTINCT FROM ${from}::text AND until = ${timestamp(until)}
+    AND (${!finished || feedHadCursor} OR kind <> 'history' OR feed_cursor IS NULL)
+),
+${storedEntries(tables, settings, lease.feed, page)},
+moved AS (
+  UPDATE ${tables.passes} AS pass SET
+    cursor = ${to}::text,
+    delivered_up_to = GREATEST(pass.delivered_up_to, ${timestamp(deliveredUpTo)}),
+    entries = pass.entries + ${entries},
+    stored = pass.stored + counts.inserted + counts.updated,
+    last_commit_at = clock_timestamp(),
+    ${paceColumns(pace)},
+    finished_at = CASE WHEN ${finished} THEN clock_timestamp() END
+  FROM held CROSS JOIN counts
+  WHERE pass.id = ${id}::bigint
+  RETURNING pass.*, held.is_by_time,
+    CASE WHEN NOT (${finished} AND held.is_by_time) THEN held.data_complete_as_of END AS data_complete_as_of
+),
+claimed AS (
+  UPDATE ${tables.feeds} AS feed SET
+    reconciled_as_of = GREATEST(feed.reconciled_as_of, moved.complete_as_of),
+    start_since = CASE WHEN moved.kind = 'history' THEN moved.since ELSE feed.start_since END,
+    data_complete_as_of = moved.data_complete_as_of,
+    cursor = CASE WHEN moved.is_by_time AND feed.resume_since IS NULL THEN moved.cursor ELSE feed.cursor END,
+    lease_epoch = feed.lease_epoch + moved.is_by_time::int,
+    complete_from = CASE
+      WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
+      WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
+        THEN LEAST(feed.complete_from, COALESCE(moved.since, '-infinity'))
+      ELSE feed.complete_from END
+  FROM moved WHERE feed.name = moved.feed AND moved.finished_at IS NOT NULL
+)
+
+SELECT moved.feed AS name, counts.*, ${freshness(sql`moved.data_complete_as_of`)} FROM moved CROSS JOIN counts`;
+}

@@ -1,0 +1,45 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { LeaseGrant } from '../../sync/ports/index.js';
+import type { Tables } from './schema.js';
+
+/**
+ * For a row `feed`: its lease is held now. A lease that was renewed in the future is not: the clock was set back, and nobody else could
+ * take the lease until it has caught up.
+ */
+export const IS_LED = sql`(clock_timestamp() BETWEEN feed.lease_renewed_at AND feed.lease_expires_at)`;
+
+/** For a row `feed`: the process that holds its lease now; null: none. */
+export const LEADER = sql<string | null>`CASE WHEN ${IS_LED} THEN lease_holder END`;
+
+/**
+ * Assignments to a row `feed` that renew its lease. The data was complete as of a time by the clock of then: if the row has a later time
+ * than the present, the clock was set back, and how fresh the data is remains unknown until the end of the feed.
+ */
+export function renewLease(ttlMs: number, claimed = sql`NULL::timestamptz`): RawBuilder<unknown> {
+  return sql`lease_renewed_at = clock_timestamp(),
+    lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond',
+    data_complete_as_of = GREATEST(${claimed}, CASE
+      WHEN GREATEST(feed.lease_renewed_at, feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
+      THEN feed.data_complete_as_of END)`;
+}
+
+/**
+ * Condition on a row of `feeds`: the lease is still the granted one. The holder is compared too, because a database that loses
+ * commits may grant the same epoch twice.
+ */
+export function isHeld({ feed, epoch, holder }: GrantedLease): RawBuilder<boolean> {
+  return sql`(name = ${feed} AND lease_epoch = ${epoch} AND COALESCE(lease_holder, '') = ${holder})`;
+}
+
+/** The parts that identify a lease: values, or columns of a statement. */
+type GrantedLease = { readonly [part in 'feed' | 'epoch' | 'holder']: LeaseGrant[part] | RawBuilder<unknown> };
+
+/** Returns the columns that identify leases in rows of a statement. */
+export function leasesIn(rows: string): GrantedLease {
+  return { feed: sql.ref(`${rows}.feed`), epoch: sql.ref(`${rows}.epoch`), holder: sql.ref(`${rows}.holder`) };
+}
+
+/** Locks the row of a feed whose lease is held, so that a new holder waits for this statement. Returns no row if it was lost. */
+export function lockHeld(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
+  return sql`SELECT feed.name, feed.data_complete_as_of FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
+}
