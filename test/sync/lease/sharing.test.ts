@@ -9,7 +9,7 @@ import { engineContext } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
 import { LeaseProcess } from '../../support/lease-process.js';
 import { cases } from '../../support/thorough.js';
-import { VirtualClock } from '../../support/virtual-clock.js';
+import { nextTick, VirtualClock } from '../../support/virtual-clock.js';
 
 const TTL_MS = 9_000;
 const QUIET_MS = 300_000;
@@ -32,7 +32,7 @@ class Cluster {
     seed: number,
     private readonly schemaOf = ONE_SCHEMA,
   ) {
-    this.clock = new VirtualClock(seed);
+    this.clock = new VirtualClock(seed, nextTick);
     const storeIn = (schema: string) => [schema, new ModelStore(this.clock.monotonic, { leaseTtlMs: TTL_MS })] as const;
     this.#stores = new Map([...new Set(FEEDS.map(schemaOf))].map(storeIn));
   }
