@@ -28,40 +28,35 @@ const FIELDS = 50_000;
  */
 export const BATCH = { runs: 250, bytes: 2 ** 20 };
 
+/** Returns a subquery with the first runs of a query, in its order, limited in runs and in stored bytes. */
+const withinBytes = (query: RawBuilder<unknown>, order: RawBuilder<unknown>, runs = BATCH.runs) => sql`(
+    SELECT * FROM (
+      SELECT *, sum(COALESCE(pg_column_size(data), 0)) OVER
+        (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+      FROM (${query} ORDER BY ${order} LIMIT ${runs}) AS run
+    ) AS run
+    WHERE COALESCE(before, 0) < ${BATCH.bytes})`;
+
 /** Returns the last change of the next batch, which is limited in runs and in stored bytes; null if there are no more changes. */
 export async function endOfBatch(
   { db, tables }: StoreConnection,
   after: string,
   runs = BATCH.runs,
 ): Promise<string | null> {
+  const next = sql`SELECT change_seq, data FROM ${tables.runs} WHERE change_seq > ${after}::bigint`;
   const { rows } = await sql<{ last: string | null }>`
-    SELECT max(change_seq)::text AS last
-    FROM (
-      SELECT change_seq, sum(size) OVER (ORDER BY change_seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-      FROM (
-        SELECT change_seq, COALESCE(pg_column_size(data), 0) AS size FROM ${tables.runs}
-        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${runs}
-      ) AS next
-    ) AS batch
-    WHERE COALESCE(before, 0) < ${BATCH.bytes}`.execute(db);
+    SELECT max(change_seq)::text AS last FROM ${withinBytes(next, sql`change_seq`, runs)} AS batch`.execute(db);
   return rows[0]?.last ?? null;
 }
 
 /** Returns an array with the ids of the latest completed runs of a document type, limited like a batch. */
 export function latestRuns(tables: Tables, slug: string): RawBuilder<readonly string[]> {
   const runs = sql`SELECT scan_id, completed_at, data FROM ${tables.runs}
-          WHERE document_type_slug = ${slug} AND status = 'completed' AND completed_at`;
-  return sql`ARRAY(
-    SELECT scan_id FROM (
-      SELECT scan_id, sum(COALESCE(pg_column_size(data), 0)) OVER
-        (ORDER BY completed_at DESC NULLS LAST ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-      FROM ( -- two queries, since the index has those without a time first
-        (${runs} IS NOT NULL ORDER BY completed_at DESC LIMIT ${BATCH.runs})
-        UNION ALL (${runs} IS NULL LIMIT ${BATCH.runs})
-        ORDER BY completed_at DESC NULLS LAST LIMIT ${BATCH.runs}
-      ) AS run
-    ) AS latest
-    WHERE COALESCE(before, 0) < ${BATCH.bytes})`;
+    WHERE document_type_slug = ${slug} AND status = 'completed' AND completed_at`;
+  // Two queries, since the index has runs without a time first.
+  const latest = sql`(${runs} IS NOT NULL ORDER BY completed_at DESC LIMIT ${BATCH.runs})
+    UNION ALL (${runs} IS NULL LIMIT ${BATCH.runs})`;
+  return sql`ARRAY(SELECT scan_id FROM ${withinBytes(latest, sql`completed_at DESC NULLS LAST`)} AS latest)`;
 }
 
 /**
