@@ -29,8 +29,8 @@ export const orOff = ({ type, pattern, ...rest }: Form): Form => ({
   not: { const: true },
 });
 
-export const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-export const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 
 /** A number with a unit. The bounds are in the notation of users, such as `30s`. */
 const measure = (units: Units, min: string, max: string, number = z.number()) => ({

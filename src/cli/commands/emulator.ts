@@ -1,14 +1,15 @@
 import { once } from 'node:events';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { faultKinds } from '../../emulator/model/fault-types.js';
+import type { SwitchesPatch } from '../../emulator/model/switch-types.js';
+import { switchesSchema } from '../../emulator/model/switches.js';
 import type { ApiKey } from '../../emulator/options.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { duration, size, switchesOf, switchOptions } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { numberOption } from '../context/parse-options.js';
+import { numberOption, periodOption } from '../context/parse-options.js';
 import { untilStopped } from '../context/stop-signals.js';
 
-interface Given extends Record<string, unknown> {
+interface Given {
   host: string;
   port: number;
   key?: ApiKey[];
@@ -16,6 +17,7 @@ interface Given extends Record<string, unknown> {
   history: number;
   historyPeriod?: number;
   runBytes?: number;
+  switches?: SwitchesPatch;
   json?: true;
 }
 
@@ -24,11 +26,12 @@ Examples:
   A service with 5000 finished runs on port 8899:
     $ scanfeed emulator
   A live service: new runs, corrections behind stored cursors, some late runs:
-    $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 \\
-        --redelivery behind --late-share 0.01
+    $ scanfeed emulator --switches '{"newRunsPerSecond":2,"lateShare":0.01,
+        "correctionsPerMinute":6,"redelivery":"behind"}'
   A faulty service: slow, 503 for 5% of the requests, 1% of the bodies cut:
-    $ scanfeed emulator --latency 300ms --fault '{"kind":"cut","share":0.01}' \\
-        --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}'
+    $ scanfeed emulator --switches '{"latencyMs":300,
+        "faults":[{"kind":"cut","share":0.01},
+                  {"kind":"status","status":503,"retryAfter":2,"share":0.05}]}'
   An additional key without an organization:
     $ scanfeed emulator --key secret=demo --key stray=
   At run time: slower answers, three corrections, and all cursors rejected:
@@ -39,15 +42,25 @@ Examples:
   OpenAPI document of the service:
     $ curl $CONTROL/openapi.json`;
 
-/** Returns the kinds of faults, formatted like options. */
-function faultHelp(command: Command): string {
+/** Returns the switches and the kinds of faults, formatted like options. */
+function switchHelp(command: Command): string {
   const help = command.createHelp();
-  const width = Math.max(...Object.keys(faultKinds).map((kind) => kind.length));
-  const kinds = Object.entries(faultKinds).map(([kind, effect]) => help.formatItem(kind, width, effect, help));
+  const list = (effects: Readonly<Record<string, string>>) => {
+    const width = Math.max(...Object.keys(effects).map((name) => name.length));
+    return Object.entries(effects).map(([name, effect]) => help.formatItem(name, width, effect, help));
+  };
+  const switches = Object.entries(switchesSchema.shape).map(([name, schema]) => {
+    const inner = schema.unwrap();
+    const choices = 'options' in inner ? `${inner.options.join(', ')}; ` : '';
+    return [name, `${schema.description} (${choices}default: ${JSON.stringify(schema.parse(undefined))})`];
+  });
   return `
+Switches:
+${list(Object.fromEntries(switches)).join('\n')}
+
 Kinds of faults (besides "kind" a fault has "operation": feed, run, submit or
 any; "next": a number of requests; "share": 0 to 1):
-${kinds.join('\n')}
+${list(faultKinds).join('\n')}
 `;
 }
 
@@ -63,12 +76,16 @@ export function register(program: Command, io: Pick<CommandProcess, 'write'> = t
     .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
     .option('--seed <number>', 'seed of all random values', numberOption(0), 1)
     .option('--history <runs>', 'finished runs at the start', numberOption(0), 5000)
-    .option('--history-period <duration>', 'period before the start that the history covers (default: 30d)', duration)
-    .option('--run-bytes <size>', 'average size of a feed entry (default: 1700B)', size)
+    .option(
+      '--history-period <duration>',
+      'period before the start that the history covers (default: 30d)',
+      periodOption,
+    )
+    .option('--run-bytes <bytes>', 'average size of a feed entry (default: 1700)', numberOption(1))
+    .option('--switches <json>', 'switches at the start, as for PATCH /_emulator/switches', switches)
     .option('--json', 'print the address and the key as JSON');
-  for (const option of switchOptions()) command.addOption(option);
   command
-    .addHelpText('after', () => faultHelp(command) + examples)
+    .addHelpText('after', () => switchHelp(command) + examples)
     .action((options: Given) => untilStopped((signal) => serve(options, io, signal), CLOSE_MS));
 }
 
@@ -77,6 +94,14 @@ function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
   const key = at === -1 ? value : value.slice(0, at);
   const organization = at === -1 ? 'demo' : value.slice(at + 1);
   return [...earlier, { key, organization: organization === '' ? null : organization }];
+}
+
+function switches(text: string): SwitchesPatch {
+  try {
+    return JSON.parse(text) as SwitchesPatch;
+  } catch {
+    throw new InvalidArgumentError('Write them as JSON, like \'{"latencyMs":300}\'.');
+  }
 }
 
 async function serve(options: Given, io: Pick<CommandProcess, 'write'>, signal: AbortSignal): Promise<void> {
@@ -93,10 +118,10 @@ async function serve(options: Given, io: Pick<CommandProcess, 'write'>, signal: 
 
 async function start(options: Given) {
   const { startEmulator } = await import('../../emulator/index.js');
-  const { host, port: wanted, seed, history, key, historyPeriod, runBytes } = options;
+  const { host, port: wanted, seed, history, key, historyPeriod, runBytes, switches: given = {} } = options;
   try {
     return await startEmulator({
-      ...{ host, port: wanted, seed, history, switches: switchesOf(options) },
+      ...{ host, port: wanted, seed, history, switches: given },
       ...(key === undefined ? {} : { apiKeys: key }),
       ...(historyPeriod === undefined ? {} : { historyPeriodMs: historyPeriod }),
       ...(runBytes === undefined ? {} : { runBytes }),

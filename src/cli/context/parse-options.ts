@@ -7,8 +7,6 @@ import { CommandFailure, EXIT } from './exit.js';
 const window = durationKind('1m', '3650d');
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-const interval = durationKind('1s', '1d');
-
 export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
   const limits = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
   return (text) => {
@@ -24,10 +22,16 @@ export function idOption(text: string): string {
 }
 
 /** Reads an option such as `5s`, in milliseconds. */
-export function intervalOption(text: string): number {
-  const { success, data } = interval.schema.safeParse(text);
-  if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
-  return data;
+export const intervalOption = durationOption(durationKind('1s', '1d'));
+/** The same for `30d`. */
+export const periodOption = durationOption(window);
+
+function durationOption({ allowed, schema }: ReturnType<typeof durationKind>): (text: string) => number {
+  return (text) => {
+    const { success, data } = schema.safeParse(text);
+    if (!success) throw new InvalidArgumentError(`Expected ${allowed}.`);
+    return data;
+  };
 }
 
 /**
