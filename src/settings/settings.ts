@@ -69,19 +69,6 @@ export function readSettings<G extends Group = Group>(
   return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
 }
 
-/**
- * Parses an address of the service from another source, by the rules of SCANFEED_BASE_URL.
- * @param shownAs the source, as error messages name it
- * @throws SettingsError
- */
-export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEnv = process.env): string {
-  const reader = new Reader(env, readText);
-  const url = reader.parse(VARIABLES.baseUrl, text, shownAs);
-  requireEncryption(url, shownAs, reader);
-  if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
-  return addressOf(url);
-}
-
 /** Returns the environment, with defaults for variables that are not set. */
 export function environmentWith(
   defaults: Readonly<Record<string, string>>,
@@ -98,7 +85,7 @@ export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process
 
 function readService(reader: Reader) {
   const url = reader.value(VARIABLES.baseUrl);
-  requireEncryption(url, VARIABLES.baseUrl.name, reader);
+  requireEncryption(url, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
   const httpsProxy = reader.once(VARIABLES.httpsProxy, () => {
     const lower = lowerCaseValue(reader, VARIABLES.httpsProxy);
@@ -108,7 +95,7 @@ function readService(reader: Reader) {
   const readCa = reader.once(VARIABLES.extraCaCerts, () => readExtraCertificates(reader));
   return {
     /** With the version prefix, without a trailing slash. */
-    baseUrl: addressOf(url),
+    baseUrl: url?.href.replace(/\/$/, '') ?? '',
     /** Called for every request, so that a changed file takes effect. */
     readApiKey: readApiKey?.current ?? (async () => HIDDEN), // never used: a missing key is a mistake
     /** Path of the file that contains the key, if it is read from one. */
@@ -124,15 +111,11 @@ function readService(reader: Reader) {
 }
 
 /** Reports a mistake if the key would cross a network unencrypted. */
-function requireEncryption(url: URL | null, shownAs: string, reader: Reader): void {
+function requireEncryption(url: URL | null, reader: Reader): void {
   const allowHttp = reader.value(VARIABLES.allowHttp);
   if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
   const reason = 'http: would send the key unencrypted; SCANFEED_ALLOW_HTTP=true allows it';
-  reader.addMistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
-}
-
-function addressOf(url: URL | null): string {
-  return url?.href.replace(/\/$/, '') ?? '';
+  reader.addMistake(VARIABLES.baseUrl.name, url.href, VARIABLES.baseUrl.allowed, reason);
 }
 
 /** Returns the value of the lower-case name, which takes precedence by convention; null if it is not set. */

@@ -1,17 +1,12 @@
 import type { Command } from 'commander';
-import { describeMistake } from '../../settings/mistakes.js';
-import { readBaseUrl, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption, readFeedSettings } from '../context/feed-settings.js';
 import { type FeedOptions, withFeed } from '../context/with-feed.js';
 
 interface Given extends FeedOptions {
-  readonly baseUrl?: string;
   readonly yes?: true;
 }
-
-const FLAG = '--base-url';
 
 const examples = `
 A daemon holds if its base URL differs from the stored address, so that two
@@ -20,13 +15,13 @@ moved to another address, adopt the new address.
 
 Examples:
   $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
-  $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
+  Without confirmation, if the configured address is the new one:
+    $ scanfeed adopt --yes`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('adopt')
     .description("Assign the feed's stored position to the service at the configured base URL.")
-    .option(`${FLAG} <url>`, 'new address, with /v1 (default: the configured base URL)')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -35,10 +30,8 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 async function adopt(options: Given, io: CommandProcess): Promise<void> {
-  const to =
-    options.baseUrl === undefined
-      ? (await readFeedSettings(io, { feed: options.feed, need: ['feed', 'service'] })).service.baseUrl
-      : address(options.baseUrl, io.env);
+  const { service } = await readFeedSettings(io, { feed: options.feed, need: ['feed', 'service'] });
+  const to = service.baseUrl;
   await withFeed(io, options, async ({ feeds, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
       io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
@@ -58,15 +51,4 @@ that is a different service or organization, use another feed name or schema.
     }
     done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL continues within a minute.`);
   });
-}
-
-/** Reads an address. @throws CommandFailure if the settings would reject it */
-function address(text: string, env: NodeJS.ProcessEnv | undefined): string {
-  try {
-    return readBaseUrl(text, FLAG, env);
-  } catch (error) {
-    const mistake =
-      error instanceof SettingsError ? error.mistakes.find(({ variable }) => variable === FLAG) : undefined;
-    throw mistake === undefined ? error : new CommandFailure(describeMistake(mistake), EXIT.usage);
-  }
 }

@@ -17,6 +17,6 @@ export function reportOrphaned({ connection, logger, clock }: MaintenanceContext
 }
 
 function describeOrphaned({ feed, baseUrl, results }: OrphanedResults) {
-  const remedy = `their feed had no leader for a day, and no other feed has its address; if its service has moved, run \`scanfeed adopt --feed ${feed} --base-url\` with the new address; if it is gone, run \`scanfeed resolve --all --give-up --feed ${feed}\``;
+  const remedy = `their feed had no leader for a day, and no other feed has its address; if its service has moved, run \`scanfeed adopt --feed ${feed}\` with the new address in SCANFEED_BASE_URL; if it is gone, run \`scanfeed resolve --all --give-up --feed ${feed}\``;
   return { orphanedFeed: feed, baseUrl, results, remedy };
 }

@@ -47,13 +47,13 @@ test('runs a recent pass immediately when a command requests it', async () => {
 });
 
 test('continues after a change of the address of the service when the feed is adopted', async () => {
-  const { service, daemon, env, command, stored } = await startBench();
+  const { service, daemon, env, stored } = await startBench();
   await daemon.stop();
   const moved = { ...env, SCANFEED_BASE_URL: service.url.replace('127.0.0.1', 'localhost') };
   const holding = bench.daemon(moved);
   await holding.failsRepeatedly('lease', 1);
   const [late] = service.deliver(1);
-  expect(await command('adopt', '--base-url', moved.SCANFEED_BASE_URL, '--yes')).toMatchObject({ code: 0, stderr: '' });
+  expect(await bench.program(['adopt', '--yes'], moved).exited).toMatchObject({ code: 0 });
   await eventually(stored).toContain(late);
 });
 

@@ -276,7 +276,7 @@ describe('the maintenance of the daemon', () => {
     await maintenance.done;
     const of = { orphanedFeed: 'former', baseUrl: 'https://elsewhere.test/v1' };
     const remedy = expect.stringMatching(
-      /`scanfeed adopt --feed former .*`scanfeed resolve --all --give-up --feed former`/,
+      /`scanfeed adopt --feed former` .* in SCANFEED_BASE_URL.*`scanfeed resolve --all --give-up --feed former`/,
     );
     expect(lines).toEqual([
       ['warn', { ...of, results: 1, remedy }],
