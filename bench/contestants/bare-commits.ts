@@ -75,7 +75,7 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
       to: last.next,
       batch: batchOf(pages.flatMap(({ checked }) => checked.entries)),
       quarantine: [],
-      freshness: { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt },
+      freshness: { end: 'no', polledAt, lastDelivered: polledAt, lastDeliveredAt },
     };
     from = last.next;
   }

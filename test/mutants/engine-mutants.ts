@@ -23,7 +23,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       storeFeedPage,
       'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
       `const nothing = { batch: [], quarantine: [] };
-       await store.commitPage({ lease, from, to, freshness: { ...freshness, atEnd: false, lastDelivered: null, lastDeliveredAt: null }, ...nothing });
+       await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
        const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),
   ),
@@ -254,7 +254,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a repeated page that brings something new is the end',
-    patch(storePage, 'bringsNew: inserted + updated > 0', 'bringsNew: false'),
+    patch(storePage, "? 'ifNothingNew' : 'no'", "? 'yes' : 'no'"),
   ),
   engine(
     'the clock of delivery times is taken for another',

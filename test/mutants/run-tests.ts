@@ -35,6 +35,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'commit/commit-transactions',
       'commit/overlapping-commits',
       'commit/earlier-positions',
+      'commit/end-claims',
       'feeds/lease',
       'passes/passes',
       'passes/request-pass',

@@ -83,6 +83,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/commit/pass-page.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
   ),
   statements(
+    'a page that brings something new is claimed to be the end',
+    patch('src/storage/commit/commit-row.ts', ' AND NOT counts.brings_new', ''),
+  ),
+  statements(
     'freshness goes back',
     patch(
       'src/storage/schema/lease-columns.ts',

@@ -95,10 +95,10 @@ export class CheckedStore extends ModelStore {
   }
 
   protected override writePass(commit: PassCommit): CommitOutcome {
-    const { lease, batch, id, finished } = commit;
+    const { lease, batch, id, end } = commit;
     const pass = this.feeds.get(lease.feed)?.passes.find((row) => row.id === id);
     // The feed continues where its history ended, and its freshness is unknown until then.
-    const continues = finished && pass?.kind === 'history' && this.feeds.get(lease.feed)?.cursor === null;
+    const continues = end !== 'no' && pass?.kind === 'history' && this.feeds.get(lease.feed)?.cursor === null;
     const outcome = continues
       ? this.#writeChecked(
           'pass commits',
@@ -108,7 +108,8 @@ export class CheckedStore extends ModelStore {
           () => {},
         )
       : this.#writeWithoutMoving('pass commits', lease, batch, () => super.writePass(commit));
-    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#checkPassRange(lease.feed, pass);
+    if (outcome.kind === 'committed' && outcome.endClaimed && pass !== undefined)
+      this.#checkPassRange(lease.feed, pass);
     return outcome;
   }
 

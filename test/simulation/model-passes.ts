@@ -103,7 +103,7 @@ export function beginPassOf(
 /** Returns the pass if it is at the position that the commit expects. */
 export function passAt(
   feed: ModelFeed,
-  { id, begunAt, from, until, finished, feedHadCursor }: PassCommit,
+  { id, begunAt, from, until, end, feedHadCursor }: PassCommit,
 ): ModelPass | undefined {
   const mayFinish = feedHadCursor || feed.cursor === null;
   return feed.passes.find(
@@ -113,18 +113,24 @@ export function passAt(
       row.finishedAt === null &&
       row.cursor === from &&
       row.until.getTime() === until.getTime() &&
-      (!finished || row.kind !== 'history' || mayFinish),
+      (end === 'no' || row.kind !== 'history' || mayFinish),
   );
 }
 
-export function movePass(feed: ModelFeed, row: ModelPass, commit: PassCommit, runsStored: number, now: number): void {
+/** @param isEnd whether the pass ends with this page */
+export function movePass(
+  feed: ModelFeed,
+  row: ModelPass,
+  commit: PassCommit,
+  { runsStored, isEnd, now }: { readonly runsStored: number; readonly isEnd: boolean; readonly now: number },
+): void {
   row.cursor = commit.to;
   if (commit.deliveredUpTo !== null && !(row.deliveredUpTo !== null && row.deliveredUpTo > commit.deliveredUpTo)) {
     row.deliveredUpTo = commit.deliveredUpTo;
   }
   row.entries += commit.entries;
   row.stored += runsStored;
-  if (!commit.finished) return;
+  if (!isEnd) return;
   row.finishedAt = now;
   if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
   if (row.kind !== 'recent') claimRange(feed, row);

@@ -1,6 +1,7 @@
 import type {
   CommitOutcome,
   EarlierPositions,
+  EndClaim,
   EntryBatch,
   FeedIdentity,
   FeedStatus,
@@ -245,16 +246,25 @@ export class ModelStore implements FeedStore {
   protected writePage(commit: PageCommit): CommitOutcome {
     const feed = this.#held(commit.lease);
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
-    const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
+    const { counts, isEnd } = this.#write(commit, commit.freshness.end);
     const rewoundToTime = commit.from === null && feed.resumeSince !== null;
     feed.cursor = commit.to;
     if (commit.to !== null) feed.resumeSince = null;
     feed.expiresAt = this.now() + this.#settings.leaseTtlMs;
     feed.lastCommitAt = this.now();
-    this.#refresh(feed, commit.freshness, rewoundToTime);
+    this.#refresh(feed, commit.freshness, isEnd, rewoundToTime);
     if (commit.to !== commit.from)
       this.#checkpoint(feed, commit.to, commit.freshness.lastDeliveredAt ?? feed.deliveredUpTo);
-    return { kind: 'committed', counts, asOf: this.#asOf(feed) };
+    return { kind: 'committed', counts, asOf: this.#asOf(feed), endClaimed: isEnd };
+  }
+
+  /** Writes the entries. Returns also whether the page is the end, which may depend on whether it brought anything new. */
+  #write({ batch, quarantine, lease }: Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>, end: EndClaim) {
+    const known = new Set(this.quarantine.keys());
+    const counts = this.#rows.write(batch, quarantine, lease.feed);
+    const isNewlyBad = [...this.quarantine].some(([key, { state }]) => state !== 'repaired' && !known.has(key));
+    const bringsNew = counts.inserted + counts.updated > 0 || isNewlyBad;
+    return { counts, isEnd: end === 'yes' || (end === 'ifNothingNew' && !bringsNew) };
   }
 
   async commitResults(
@@ -268,7 +278,8 @@ export class ModelStore implements FeedStore {
   protected writeResults(lease: LeaseGrant, batch: EntryBatch, quarantine: readonly QuarantineEntry[]): CommitOutcome {
     const feed = this.#held(lease);
     if (feed === null) return { kind: 'fenced' };
-    return { kind: 'committed', counts: this.#rows.write(batch, quarantine, lease.feed), asOf: this.#asOf(feed) };
+    const { counts, isEnd } = this.#write({ batch, quarantine, lease }, 'no');
+    return { kind: 'committed', counts, asOf: this.#asOf(feed), endClaimed: isEnd };
   }
 
   async nextPass(name: string, kind: PassKind): Promise<Pass | null> {
@@ -297,9 +308,9 @@ export class ModelStore implements FeedStore {
     const feed = this.#held(commit.lease);
     const pass = feed && passAt(feed, commit);
     if (!feed || !pass) return { kind: 'fenced' };
-    const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
-    movePass(feed, pass, commit, counts.inserted + counts.updated, this.now());
-    return { kind: 'committed', counts, asOf: this.#asOf(feed) };
+    const { counts, isEnd } = this.#write(commit, commit.end);
+    movePass(feed, pass, commit, { runsStored: counts.inserted + counts.updated, isEnd, now: this.now() });
+    return { kind: 'committed', counts, asOf: this.#asOf(feed), endClaimed: isEnd };
   }
 
   async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
@@ -405,15 +416,16 @@ export class ModelStore implements FeedStore {
   /** Updates the freshness. Converts ages to times of the database's clock. */
   #refresh(
     feed: ModelFeed,
-    { atEnd, polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim,
+    { polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim,
+    isEnd: boolean,
     rewoundToTime: boolean,
   ): void {
     const timeOf = (instant: number) => this.now() - Math.max(0, this.#settings.monotonic() - instant);
-    const complete = atEnd ? polledAt : lastDelivered;
+    const complete = isEnd ? polledAt : lastDelivered;
     if (complete !== null && !rewoundToTime) {
       feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, timeOf(complete));
     }
-    if (atEnd) feed.endReachedAt ??= this.now();
+    if (isEnd) feed.endReachedAt ??= this.now();
     feed.lastDeliveredAt = latest(feed.lastDeliveredAt, lastDeliveredAt);
     feed.deliveredUpTo = latest(feed.deliveredUpTo, lastDeliveredAt);
     feed.lastPollAt = timeOf(polledAt);

@@ -15,7 +15,7 @@ export async function feedAtEnd(
   over: Partial<FeedIdentity> & Pick<FeedIdentity, 'name'>,
 ): Promise<TestFeed> {
   const feed = await bench.takeFeed(over);
-  const freshness = { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null };
+  const freshness = { end: 'yes' as const, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null };
   await feed.commit([], { freshness });
   return feed;
 }
@@ -29,7 +29,7 @@ export function passCommit(
 ): PassCommit {
   const content = entries.length === 0 ? { batch: batchOf([]), quarantine: [] } : pageOf(entries);
   const progress = { deliveredUpTo: null, entries: entries.length, feedHadCursor: true, pace: null };
-  return { lease, id, begunAt, until, from: cursor, to: 'on', finished: false, ...content, ...progress, ...over };
+  return { lease, id, begunAt, until, from: cursor, to: 'on', end: 'no', ...content, ...progress, ...over };
 }
 
 /** The unfinished pass of this kind, which must exist. */
@@ -41,7 +41,7 @@ export async function nextPass({ store }: StoreBench, feed: string, kind: PassKi
 
 /** Commits the last page of a pass. */
 export async function finishPass({ store }: StoreBench, lease: LeaseGrant, pass: Pass): Promise<void> {
-  const { kind } = await store.commitPass(passCommit(lease, pass, { finished: true }));
+  const { kind } = await store.commitPass(passCommit(lease, pass, { end: 'yes' }));
   if (kind === 'fenced') throw new Error(`the ${pass.kind} pass was not finished`);
 }
 

@@ -180,9 +180,9 @@ export class StoreHistory {
     const from = chance(0.9) ? cursor : 'another';
     const until = chance(0.95) ? found.until : this.#time();
     const to = pick([from, `cursor-${++this.#cursorsMade}`]);
-    const finished = chance(kind === 'history' ? 0.2 : 0.5);
+    const end = chance(kind === 'history' ? 0.6 : 0.2) ? ('no' as const) : pick(['yes', 'ifNothingNew'] as const);
     const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
-    const commit = { lease, id, begunAt, until, from, to, finished, ...this.#entries(), ...progress, pace: null };
+    const commit = { lease, id, begunAt, until, from, to, end, ...this.#entries(), ...progress, pace: null };
     return { name: 'commitPass', args: [commit] };
   }
 
@@ -206,10 +206,10 @@ export class StoreHistory {
 
   /** Ages are whole hours, so that the time between the calls to the two stores makes no difference. */
   #freshness(): FreshnessClaim {
-    const { between, chance, pick } = this.#choices;
+    const { between, pick } = this.#choices;
     const age = () => -HOUR_MS * between(0, 4);
     return {
-      atEnd: chance(0.4),
+      end: pick(['yes', 'ifNothingNew', 'no']),
       polledAt: age(),
       lastDelivered: pick([null, age()]),
       lastDeliveredAt: pick([null, this.#time()]),

@@ -66,7 +66,7 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
 
 /** Returns the claim of a page that is not the end and proves no delivery. */
 export const claimNothing = (): FreshnessClaim => ({
-  atEnd: false,
+  end: 'no',
   polledAt: performance.now(),
   lastDelivered: null,
   lastDeliveredAt: null,

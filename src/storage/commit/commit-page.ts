@@ -4,8 +4,8 @@ import { batchCalls } from '../connection/batch-calls.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
+import type { CommitRow } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
-import type { CommitRow } from './entries.js';
 import { type FeedPages, feedPage } from './feed-page.js';
 import { loadedResult } from './loaded-result.js';
 import { passPage } from './pass-page.js';
@@ -78,6 +78,7 @@ function committed(row: CommitRow, readAt: number): CommitOutcome {
   return {
     kind: 'committed',
     counts: { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] },
+    endClaimed: row.end_claimed,
     asOf: { readAt, dataCompleteAsOf: row.data_complete_as_of, lagMs: row.lag_ms },
   };
 }

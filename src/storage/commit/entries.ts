@@ -1,7 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { CommitCounts } from '../../core/counts.js';
 import type { PageCommit } from '../../sync/ports/index.js';
-import { DATABASE_MS } from '../connection/database-clock.js';
 import { isDeleted } from '../runs/deleted-runs.js';
 import { RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
@@ -23,21 +21,6 @@ import {
 
 /** Entries to store and to quarantine. */
 export type CommitContent = Pick<PageCommit, 'batch' | 'quarantine'>;
-
-/** The answer of a commit statement: one row for each feed whose position was the expected one. */
-export interface CommitRow extends Omit<CommitCounts, 'stored'> {
-  name: string;
-  stored: string[] | null;
-  data_complete_as_of: Date | null;
-  lag_ms: number | null;
-  database_ms: number;
-}
-
-/** The columns of an answer that say how fresh the feed is after the commit, and when that was read. */
-export function freshness(completeAsOf: RawBuilder<Date | null>): RawBuilder<unknown> {
-  return sql`${completeAsOf},
-  extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms, ${DATABASE_MS}`;
-}
 
 /** The columns that an entry fills. */
 const RUN = ['revision', ...RUN_COLUMNS].join(', ');
@@ -72,7 +55,7 @@ const JUDGED: Comparison = {
 const NO_ENTRIES = sql`
 counts AS (
   SELECT 0 AS inserted, 0 AS updated, 0 AS filled, 0 AS unchanged, 0 AS stale, 0 AS conflicts, 0 AS quarantined,
-    NULL::json AS stored
+    NULL::json AS stored, false AS brings_new
 )`;
 
 /**
@@ -267,7 +250,7 @@ quarantined AS (
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.detail ELSE known.detail END,
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.payload ELSE known.payload END),
     state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END
-  RETURNING state
+  RETURNING state, times_seen = 1 AS is_new
 ),
 
 -- Closes open entries of earlier pages whose run is now stored.
@@ -289,6 +272,8 @@ counts AS MATERIALIZED (
     judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
     (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
     (SELECT json_agg(scan_id) FROM stored) AS stored,
+    EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM updated)
+      OR EXISTS (SELECT FROM quarantined WHERE is_new AND state <> 'repaired') AS brings_new,
     CASE WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken} END AS refused
   FROM held CROSS JOIN (
     SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,

@@ -2,8 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import type { PageCommit } from '../../sync/ports/index.js';
 import { isHeld, leasesIn, renewLease } from '../schema/lease-columns.js';
 import type { Tables } from '../schema/schema.js';
+import { type CommitRow, isEnd, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
-import { type CommitRow, freshness, storedEntries } from './entries.js';
+import { storedEntries } from './entries.js';
 import { prunedHistory } from './position.js';
 
 /** Minimum interval between two checkpoints in the history of cursors. Two commits that overlap may each add one. */
@@ -45,7 +46,7 @@ moved AS (
   UPDATE ${tables.feeds} AS feed SET
     cursor = held.to_cursor,
     resume_since = CASE WHEN held.to_cursor IS NULL THEN feed.resume_since END,
-    end_reached_at = CASE WHEN held.at_end THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
+    end_reached_at = CASE WHEN ${AT_END} THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
     last_delivered_at = GREATEST(feed.last_delivered_at, held.last_delivered_at),
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),
     last_poll_at = held.polled_at,
@@ -53,10 +54,10 @@ moved AS (
     ${renewLease(settings.leaseTtlMs, COMPLETE_AS_OF)}
   FROM held CROSS JOIN counts
   WHERE feed.name = held.name
-  RETURNING feed.name, feed.data_complete_as_of, counts.*
+  RETURNING feed.name, feed.data_complete_as_of, counts.*, ${AT_END} AS end_claimed
 )
 
-SELECT moved.*, ${freshness(sql`moved.data_complete_as_of`)} FROM moved`;
+SELECT moved.*, ${lag(sql`moved.data_complete_as_of`)} FROM moved`;
 }
 
 /**
@@ -79,12 +80,15 @@ pruned AS (
 ),`;
 }
 
+/** For rows `held` and `counts`: the page is the end of the feed. */
+const AT_END = isEnd(sql`held.end_claim`);
+
 /**
- * For rows `held` and `feed`: the time up to which the page proves the data to be complete. A page that was requested by the time of
+ * For rows `held`, `counts` and `feed`: the time up to which the page proves the data to be complete. A page that was requested by the time of
  * a rewind proves nothing: it may leave out runs of any delivery time.
  */
 const COMPLETE_AS_OF = sql`CASE WHEN held.from_cursor IS NOT NULL OR feed.resume_since IS NULL
-      THEN CASE WHEN held.at_end THEN held.polled_at ELSE held.delivered_at END END`;
+      THEN CASE WHEN ${AT_END} THEN held.polled_at ELSE held.delivered_at END END`;
 
 /**
  * Returns rows of positions and what their pages prove about freshness; a page that proves no delivery leaves those columns null. At
@@ -102,7 +106,7 @@ function sentPages(pages: FeedPages, { databaseClock }: CommitSettings, now: num
     ['holder', 'text', ({ lease }) => lease.holder],
     ['from_cursor', 'text', ({ from }) => from],
     ['to_cursor', 'text', ({ to }) => to],
-    ['at_end', 'boolean', ({ freshness }) => freshness.atEnd],
+    ['end_claim', 'text', ({ freshness }) => freshness.end],
     ['last_delivered_at', 'timestamptz', ({ freshness }) => freshness.lastDeliveredAt?.toISOString() ?? null],
     ['polled_reached', 'double precision', ({ freshness }) => reachedAt(freshness.polledAt)],
     ['delivered_reached', 'double precision', ({ freshness }) => reachedAt(freshness.lastDelivered)],
@@ -110,7 +114,7 @@ function sentPages(pages: FeedPages, { databaseClock }: CommitSettings, now: num
   ];
   const dated = (instant: string) => sql`to_timestamp((${sql.id(`${instant}_reached`)}
       - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_reached)) / 1000)`;
-  return sql`SELECT feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
+  return sql`SELECT feed, epoch, holder, from_cursor, to_cursor, end_claim, last_delivered_at,
     ${dated('polled')} AS polled_at, ${dated('delivered')} AS delivered_at
   FROM ${pageRows(columns, pages)} AS page (${sql.join(columns.map(([name]) => sql.id(name)))})`;
 }

@@ -2,8 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant } from '../../sync/ports/index.js';
 import { lockHeld } from '../schema/lease-columns.js';
 import type { Tables } from '../schema/schema.js';
+import { type CommitRow, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
-import { type CommitContent, type CommitRow, freshness, storedEntries } from './entries.js';
+import { type CommitContent, storedEntries } from './entries.js';
 
 /** Commits results that were loaded on their own. Moves no position. */
 export function loadedResult(
@@ -21,5 +22,7 @@ held AS (
 ),
 ${storedEntries(tables, settings, lease.feed, content)}
 
-SELECT held.name, counts.*, ${freshness(sql`held.data_complete_as_of`)} FROM held CROSS JOIN counts`;
+SELECT held.name, counts.*, false AS end_claimed, held.data_complete_as_of,
+  ${lag(sql`held.data_complete_as_of`)}
+FROM held CROSS JOIN counts`;
 }

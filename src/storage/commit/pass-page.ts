@@ -4,8 +4,9 @@ import { timestamp } from '../connection/store-connection.js';
 import { paceColumns } from '../passes/passes.js';
 import { isHeld } from '../schema/lease-columns.js';
 import type { Tables } from '../schema/schema.js';
+import { type CommitRow, isEnd, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
-import { type CommitRow, freshness, storedEntries } from './entries.js';
+import { storedEntries } from './entries.js';
 
 /** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
 const BACKFILL_OVERLAP = sql.lit('1 hour');
@@ -18,7 +19,7 @@ const BACKFILL_OVERLAP = sql.lit('1 hour');
  * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
-  const { lease, id, begunAt, from, to, until, finished, feedHadCursor, deliveredUpTo, entries, pace } = page;
+  const { lease, id, begunAt, from, to, until, end, feedHadCursor, deliveredUpTo, entries, pace } = page;
   return sql<CommitRow>`
 WITH locked AS MATERIALIZED (
   SELECT feed.name, feed.data_complete_as_of, feed.cursor AS feed_cursor,
@@ -31,7 +32,7 @@ held AS (
   SELECT name, data_complete_as_of, kind AS stored_by, kind = 'history' AND feed_cursor IS NULL AS is_by_time
   FROM locked
   WHERE finished_at IS NULL AND cursor IS NOT DISTINCT FROM ${from}::text AND until = ${timestamp(until)}
-    AND (${!finished || feedHadCursor} OR kind <> 'history' OR feed_cursor IS NULL)
+    AND (${end === 'no' || feedHadCursor} OR kind <> 'history' OR feed_cursor IS NULL)
 ),
 ${storedEntries(tables, settings, lease.feed, page)},
 moved AS (
@@ -42,11 +43,11 @@ moved AS (
     stored = pass.stored + counts.inserted + counts.updated,
     last_commit_at = clock_timestamp(),
     ${paceColumns(pace)},
-    finished_at = CASE WHEN ${finished} THEN clock_timestamp() END
+    finished_at = CASE WHEN ${isEnd(sql`${end}::text`)} THEN clock_timestamp() END
   FROM held CROSS JOIN counts
   WHERE pass.id = ${id}::bigint
   RETURNING pass.*, held.is_by_time,
-    CASE WHEN NOT (${finished} AND held.is_by_time) THEN held.data_complete_as_of END AS data_complete_as_of
+    CASE WHEN pass.finished_at IS NULL OR NOT held.is_by_time THEN held.data_complete_as_of END AS data_complete_as_of
 ),
 claimed AS (
   UPDATE ${tables.feeds} AS feed SET
@@ -63,5 +64,6 @@ claimed AS (
   FROM moved WHERE feed.name = moved.feed AND moved.finished_at IS NOT NULL
 )
 
-SELECT moved.feed AS name, counts.*, ${freshness(sql`moved.data_complete_as_of`)} FROM moved CROSS JOIN counts`;
+SELECT moved.feed AS name, counts.*, moved.finished_at IS NOT NULL AS end_claimed, moved.data_complete_as_of,
+  ${lag(sql`moved.data_complete_as_of`)} FROM moved CROSS JOIN counts`;
 }

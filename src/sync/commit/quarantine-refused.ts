@@ -8,11 +8,10 @@ export interface PageContent {
   readonly quarantine: readonly QuarantineEntry[];
 }
 
-/** The outcome of a commit, and the content that was committed. */
+/** The outcome of a commit, and the entries that were committed. */
 export interface CommittedPage {
   readonly outcome: CommitOutcome;
   readonly entries: readonly CheckedEntry[];
-  readonly content: PageContent;
 }
 
 /**
@@ -33,7 +32,7 @@ export async function commitWithoutRefused(
     quarantine: [...page.quarantine, ...repairedOriginals(page.entries)],
   };
   try {
-    return { outcome: await commit(content), entries: page.entries, content };
+    return { outcome: await commit(content), entries: page.entries };
   } catch (error) {
     if (!isRefused(error) || page.entries.length === 0) throw error;
   }
@@ -49,8 +48,7 @@ export async function commitWithoutRefused(
   };
   const { storable, refused } = await addStorable({ storable: [], refused: [] }, page.entries, refusalOf);
   const quarantine = [...page.quarantine, ...repairedOriginals(storable), ...refused];
-  const rest = { batch: batchOf(storable), quarantine };
-  return { outcome: await commit(rest), entries: storable, content: rest };
+  return { outcome: await commit({ batch: batchOf(storable), quarantine }), entries: storable };
 }
 
 /** Returns whether PostgreSQL refused a value. */

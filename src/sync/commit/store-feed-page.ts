@@ -31,14 +31,13 @@ export function storeFeedPage(page: CheckedPage, context: PageContext, signal: A
       isLast: false,
       store: { tryEntries, notYetQuarantined: store.notYetQuarantined },
       storedCursor: page.at.cursor,
-      commit: async (content, { from, to, atEnd, isRepeat }) => {
+      commit: async (content, { from, to, end }) => {
         observer.ticked(stepMs);
-        const freshness = { atEnd, ...claim };
+        const freshness = { end, ...claim };
         const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
         if (outcome.kind === 'fenced') return outcome;
         leases.extended(lease, outcome.asOf.readAt);
         observer.leading(outcome.asOf.readAt + leaseTtlMs);
-        if (isRepeat) observer.freshness(outcome.asOf);
         return outcome;
       },
       onCommitted: (outcome, entries) => report(outcome, entries, page, context),

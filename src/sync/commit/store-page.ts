@@ -3,9 +3,24 @@ import { classifyError } from '../../core/errors.js';
 import type { ReadSettings } from '../context.js';
 import type { CheckedEntry, Loading } from '../page/check-entries.js';
 import type { RecentCursors } from '../page/cursors.js';
-import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from '../page/end-of-feed.js';
+import {
+  type DeadEnd,
+  findDeadEnd,
+  findProgress,
+  isEndOfFeed,
+  isSecondLook,
+  type Progress,
+} from '../page/end-of-feed.js';
 import type { CheckedPage } from '../page/page.js';
-import type { CommitOutcome, FeedService, FeedStore, LeaseGrant, Reading, SyncObserver } from '../ports/index.js';
+import type {
+  CommitOutcome,
+  EndClaim,
+  FeedService,
+  FeedStore,
+  LeaseGrant,
+  Reading,
+  SyncObserver,
+} from '../ports/index.js';
 import type { RetryWakeUp } from '../results/retry-wake-up.js';
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
@@ -19,9 +34,7 @@ export interface PageMove {
   readonly from: string | null;
   readonly to: string | null;
   /** Whether the page is the end, so that what it proves may be claimed. */
-  readonly atEnd: boolean;
-  /** Whether the page was committed before, and is now known to be the end. */
-  readonly isRepeat: boolean;
+  readonly end: EndClaim;
 }
 
 /** The feed or the pass whose page is stored. */
@@ -65,17 +78,22 @@ export interface PageResult {
 export async function storePage(page: CheckedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
   const { isLast, service, store, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
   const { filters } = owner.read;
+  const { deadEnd: previous, recentCursors } = owner;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
+  const probe = async () => (verdict === 'more' ? findDeadEnd(page, filters, service, signal) : null);
+  // Storing a page does not depend on this request, unless its commit decides whether a dead end is the end of the feed.
+  const probed = previous?.cursor === page.at.cursor ? probe() : null;
+  const end = verdict === 'end' ? 'yes' : await endClaim(probed, previous);
   // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;
   let quality = qualityOf(page, page.quarantine);
   const commitBegunAt = owner.clock.monotonic();
-  const { outcome, entries, content } = await commitWithoutRefused(
+  const { outcome, entries } = await commitWithoutRefused(
     page,
     async (toStore) => {
       quality = await qualityOfNew(page, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      const move = { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false };
+      const move = { from: storedCursor, to, end };
       return commitOverlapping(owner.before, () => commit(toStore, move));
     },
     (batch) => store.tryEntries(lease, batch),
@@ -89,17 +107,18 @@ export async function storePage(page: CheckedPage, owner: PageOwner, signal: Abo
   const { reading, observer } = owner;
   observer.pageStored({ reading, polls: page.polls, commitBegunAt, committedAt, counts: outcome.counts });
 
-  // After the commit, so that storing the page does not depend on another request.
-  const { inserted, updated } = outcome.counts;
-  const { deadEnd: previous, recentCursors } = owner;
-  const isNewlyBad = Object.keys(quality.bad).length > 0; // quality omits entries that were in quarantine before
-  const facts = { verdict, previous, bringsNew: inserted + updated > 0 || isNewlyBad, recentCursors };
-  const result = await findProgress(page, facts, filters, service, signal);
-  if (result.progress !== 'end' || verdict === 'end') return result;
-  // The database may have lost the first commit (a failover). The cursor did not move, so the fence would not notice it. So the
-  // claim is committed together with the entries that it depends on.
-  const end = await commit(content, { from: to, to, atEnd: true, isRepeat: true });
-  return end.kind === 'fenced' ? { ...result, progress: 'fenced' } : result;
+  const deadEnd = await (probed ?? probe());
+  const progress = findProgress(page, { verdict, deadEnd, isEnd: outcome.endClaimed, recentCursors });
+  return { progress, deadEnd };
+}
+
+/** Returns what the commit of a page may claim. A failed request must not withhold its entries: the error is thrown after the commit. */
+async function endClaim(probed: Promise<DeadEnd | null> | null, previous: DeadEnd | null): Promise<EndClaim> {
+  try {
+    return isSecondLook(await probed, previous) ? 'ifNothingNew' : 'no';
+  } catch {
+    return 'no';
+  }
 }
 
 /**

@@ -65,7 +65,7 @@ export interface DeadEnd extends Pick<Position, 'cursor'> {
  * a short response proves the end. At the maximum, it asks for one entry less than was listed, which should return a cursor.
  * Several pages that were committed together and end where they began are a circle, not the end.
  */
-async function findDeadEnd(
+export async function findDeadEnd(
   page: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
@@ -105,37 +105,32 @@ async function isShortUnfiltered(
  */
 export type Progress = EndVerdict | 'stuck';
 
-/** Facts about a page and the previous one that determine what follows. */
+/**
+ * Returns whether a dead end was one already when the page before was read. A short one is then the end of the feed if the second
+ * request for its position returned nothing new (promise 10).
+ */
+export function isSecondLook(deadEnd: DeadEnd | null, previous: DeadEnd | null): boolean {
+  return deadEnd?.isShort === true && previous?.cursor === deadEnd.cursor;
+}
+
+/** Facts about a page that determine what follows. */
 export interface PageFacts {
   readonly verdict: EndVerdict;
-  /** The dead end that the previous page found. */
-  readonly previous: DeadEnd | null;
-  /** Whether the page has an entry that was not known yet. */
-  readonly bringsNew: boolean;
+  readonly deadEnd: DeadEnd | null;
+  /** Whether the page is the end of the feed. */
+  readonly isEnd: boolean;
   /** The cursors of earlier pages. */
   readonly recentCursors: RecentCursors;
 }
 
-/**
- * Returns what follows a page, and remembers its cursor. A short dead end is the end of the feed once a second request for its
- * position returned nothing new (promise 10). A feed whose cursors go in circles is stuck.
- */
-export async function findProgress(
-  page: PolledPage,
-  { verdict, previous, bringsNew, recentCursors }: PageFacts,
-  filters: FeedFilters,
-  service: Pick<FeedService, 'readPage'>,
-  signal: AbortSignal,
-): Promise<{ readonly progress: Progress; readonly deadEnd: DeadEnd | null }> {
-  const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
+/** Returns what follows a page, and remembers its cursor. A feed whose cursors go in circles is stuck. */
+export function findProgress(page: PolledPage, { verdict, deadEnd, isEnd, recentCursors }: PageFacts): Progress {
   // Every cursor must be remembered, so this does not stop at the first known one.
   const circles = page.polls.filter(({ next }) => recentCursors.remember(next)).length > 0;
-  if (verdict !== 'more') return { progress: verdict, deadEnd };
-  if (deadEnd === null || deadEnd.isShort === false) {
-    return { progress: circles || isDeadEnd(page) ? 'stuck' : 'more', deadEnd };
-  }
-  const isRepeated = deadEnd.isShort && previous?.cursor === deadEnd.cursor;
-  return { progress: isRepeated && !bringsNew ? 'end' : 'unclear', deadEnd };
+  if (isEnd) return 'end';
+  if (verdict !== 'more') return verdict;
+  if (deadEnd === null || deadEnd.isShort === false) return circles || isDeadEnd(page) ? 'stuck' : 'more';
+  return 'unclear';
 }
 
 /** Returns the limit for a page at a position. At a dead end, it starts with the limit of the dead end. */

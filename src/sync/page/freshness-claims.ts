@@ -17,7 +17,7 @@ export function createFreshnessClaims() {
   let latest: Date | null = null;
   return {
     /** Returns what the commit of the next page may claim. */
-    next: (page: CheckedPage): Omit<FreshnessClaim, 'atEnd'> => {
+    next: (page: CheckedPage): Omit<FreshnessClaim, 'end'> => {
       const { provenUpTo, polledAt } = page;
       const first = latest === null ? null : firstDelivery(page, latest);
       if (endAt !== null && first !== null) aheadMs = first.getTime() - endAt;

@@ -3,7 +3,16 @@ import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
 import type { FeedService, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
-import { type DeadEnd, findProgress, isDeadEnd, isEndOfFeed, type Progress, pageLimitAt } from './end-of-feed.js';
+import {
+  type DeadEnd,
+  findDeadEnd,
+  findProgress,
+  isDeadEnd,
+  isEndOfFeed,
+  isSecondLook,
+  type Progress,
+  pageLimitAt,
+} from './end-of-feed.js';
 import type { ReceivedPage } from './page.js';
 import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
 import { requestPage } from './read-page.js';
@@ -39,8 +48,9 @@ export function walkFeed(start: Position, context: WalkContext, signal: AbortSig
     const page = await requestFitting(at, pageLimitAt(at, previous, pageLimit), context, signal);
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
     const verdict = await isEndOfFeed(page, read.filters, service, signal);
-    const facts = { verdict, previous, bringsNew: !isRepeated, recentCursors };
-    const { progress, deadEnd } = await findProgress(page, facts, read.filters, service, signal);
+    const deadEnd = verdict === 'more' ? await findDeadEnd(page, read.filters, service, signal) : null;
+    const isEnd = verdict === 'end' || (isRepeated && isSecondLook(deadEnd, previous));
+    const progress = findProgress(page, { verdict, deadEnd, isEnd, recentCursors });
     items = isDeadEnd(page) ? page.raw.items : null;
     previous = deadEnd;
     at = { ...at, cursor: page.next ?? at.cursor };

@@ -167,11 +167,11 @@ function storePassPage(
       deadEnd,
       recentCursors,
       before: null,
-      commit: (content, { from, to, atEnd, isRepeat }) =>
+      commit: (content, { from, to, end }) =>
         store.commitPass({
-          ...{ lease, id, begunAt, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
+          ...{ lease, id, begunAt, until, from, to, end, feedHadCursor, pace, ...content },
           deliveredUpTo: deliveredUpTo(page, until),
-          entries: isRepeat ? 0 : page.items,
+          entries: page.items,
         }),
       onCommitted: ({ counts }, entries) => {
         updatePass(page, counts, state, context);

@@ -23,10 +23,16 @@ export interface PageCommit {
   readonly freshness: FreshnessClaim;
 }
 
+/**
+ * Whether a page is the end of the feed or of a pass. `ifNothingNew`: the commit decides; it claims the end if it stores, completes and
+ * newly quarantines nothing. An entry that is in quarantine already is not new.
+ */
+export type EndClaim = 'yes' | 'ifNothingNew' | 'no';
+
 /** Claims of a commit about freshness. Monotonic times, which the store converts to the database's clock. */
 export interface FreshnessClaim {
-  /** The page is the end of the feed: everything delivered before its poll was sent is stored. */
-  readonly atEnd: boolean;
+  /** At the end of the feed, everything delivered before the poll was sent is stored. */
+  readonly end: EndClaim;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
   /** Monotonic time up to which the page proves the data to be complete; null if it proves nothing. */
@@ -37,7 +43,13 @@ export interface FreshnessClaim {
 
 /** `fenced`: nothing was written, because another process holds the lease or the stored position is not the expected one. */
 export type CommitOutcome =
-  | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: Freshness }
+  | {
+      readonly kind: 'committed';
+      readonly counts: CommitCounts;
+      readonly asOf: Freshness;
+      /** Whether the page was claimed to be the end. */
+      readonly endClaimed: boolean;
+    }
   | { readonly kind: 'fenced' };
 
 /** How fresh a feed was at a given time. */

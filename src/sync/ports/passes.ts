@@ -1,4 +1,4 @@
-import type { CommitOutcome, LeaseGrant, PageCommit } from './commits.js';
+import type { CommitOutcome, EndClaim, LeaseGrant, PageCommit } from './commits.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
@@ -52,10 +52,10 @@ export interface PassCommit extends Omit<PageCommit, 'freshness'> {
   /** The end that the page was read with. Nothing is committed if another one is stored, or the pass has ended. */
   readonly until: Date;
   /** Whether the pass ends with this page, so that the feed may claim what it proves. */
-  readonly finished: boolean;
+  readonly end: EndClaim;
   /**
    * Whether the feed had a cursor when the page was requested. If it got its first cursor since then, `since` may have skipped
-   * entries that were delivered after this page. Then the page does not finish a history, and nothing is committed.
+   * entries that were delivered after this page. Then nothing is committed of a page that may finish a history.
    */
   readonly feedHadCursor: boolean;
   readonly deliveredUpTo: Date | null;

@@ -34,7 +34,7 @@ describe('reconcile', () => {
 
   const caughtUp = () =>
     feed.commit([], {
-      freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
+      freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
     });
   const run = (args: string, env: Record<string, string> = {}) =>
     runCommand(reconcile, ['reconcile', ...args.split(' ').filter(Boolean)], {
@@ -57,11 +57,11 @@ describe('reconcile', () => {
   const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
     bench.store.commitPass({
       ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([]), quarantine: [] },
-      ...{ finished: false, feedHadCursor: true, deliveredUpTo: null, entries: 0, pace: null },
+      ...{ end: 'no', feedHadCursor: true, deliveredUpTo: null, entries: 0, pace: null },
       ...over,
     });
   const finish = async (kind: 'recent' | 'full') => {
-    expect(await commit(await next(kind), { finished: true })).toMatchObject({ kind: 'committed' });
+    expect(await commit(await next(kind), { end: 'yes' })).toMatchObject({ kind: 'committed' });
   };
   const reconciledAsOf = async () =>
     (await bench.rows<{ at: Date | null }>(sql`SELECT reconciled_as_of AS at FROM ${tables.feeds}`))[0]?.at;
@@ -133,7 +133,7 @@ describe('reconcile', () => {
   it('reads up to the last delivery when the clock of the service is ahead', async () => {
     const ahead = new Date(Date.now() + HOUR);
     await feed.commit([entryJson()], {
-      freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: ahead },
+      freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: ahead },
     });
     expect(JSON.parse((await run('--json')).out)).toMatchObject({
       feed: 'default',
@@ -166,7 +166,7 @@ describe('reconcile', () => {
     expect(await run('')).toMatchObject(notCaughtUp);
     const delivered = performance.now() - HOUR;
     await feed.commit([entryJson()], {
-      freshness: { atEnd: false, polledAt: performance.now(), lastDelivered: delivered, lastDeliveredAt: null },
+      freshness: { end: 'no', polledAt: performance.now(), lastDelivered: delivered, lastDeliveredAt: null },
     });
     expect(await run('--full')).toMatchObject(notCaughtUp);
     expect(await passes()).toEqual([]);

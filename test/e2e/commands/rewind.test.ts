@@ -16,7 +16,7 @@ beforeEach(async () => {
   feed = await bench.takeFeed();
   await feed.commit([entryJson({ scanId: 'a', revision: 2, deliveredAt: DELIVERED })], {
     to: 'here',
-    freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: new Date(DELIVERED) },
+    freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: new Date(DELIVERED) },
   });
 });
 
@@ -82,7 +82,7 @@ describe('rewind', () => {
     const again = await bench.takeFeed();
     await again.commit([entryJson({ scanId: 'a', revision: 1, deliveredAt: DELIVERED })], {
       freshness: {
-        atEnd: false,
+        end: 'no',
         polledAt: performance.now(),
         lastDelivered: performance.now() - 9e9,
         lastDeliveredAt: null,

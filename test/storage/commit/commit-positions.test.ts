@@ -30,7 +30,7 @@ function batchingStore() {
 /** A poll that found the end of the feed just now. */
 const poll = (lease: LeaseGrant, over: Partial<PageCommit> = {}): PageCommit => ({
   ...{ lease, from: null, to: null, batch: batchOf([]), quarantine: [] },
-  freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
+  freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
   ...over,
 });
 
@@ -49,8 +49,8 @@ describe('polls of several feeds that are committed together', () => {
     const [earlier, later] = [performance.now() - 60_000, performance.now()];
     const claim = { lastDelivered: null, lastDeliveredAt: null };
     const outcomes = [
-      store.commitPage(poll(a, { to: 'it"s, {a} \\ ü', freshness: { ...claim, atEnd: true, polledAt: earlier } })),
-      store.commitPage(poll(b, { to: 'b-1', freshness: { ...claim, atEnd: true, polledAt: later } })),
+      store.commitPage(poll(a, { to: 'it"s, {a} \\ ü', freshness: { ...claim, end: 'yes', polledAt: earlier } })),
+      store.commitPage(poll(b, { to: 'b-1', freshness: { ...claim, end: 'yes', polledAt: later } })),
       store.commitPage(poll(c, { to: 'c-1', freshness: claimNothing() })),
     ];
     release();

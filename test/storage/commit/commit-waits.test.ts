@@ -23,7 +23,7 @@ function storeAt(time: { now: number }, database = bench.database) {
   return createStore(database, settings);
 }
 const polledAt = (at: number): FreshnessClaim => ({
-  atEnd: true,
+  end: 'yes',
   polledAt: at,
   lastDelivered: null,
   lastDeliveredAt: null,

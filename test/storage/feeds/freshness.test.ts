@@ -18,7 +18,7 @@ const databaseTime = async () =>
 
 /** The freshness of a commit that ends with a poll, or with the delivery of an entry, at that monotonic time. */
 const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
-  atEnd,
+  end: atEnd ? 'yes' : 'no',
   polledAt: instant,
   lastDelivered: instant,
   lastDeliveredAt: null,

@@ -235,7 +235,7 @@ describe('changed filters', () => {
     if (pass === null) throw new Error('no pass was begun');
     await bench.store.commitPass(passCommit(lease, pass, { to: 'x' }));
     expect(await row()).toMatchObject({ widened: true });
-    expect(await bench.store.commitPass(passCommit(lease, pass, { from: 'x', finished: true }))).toMatchObject({
+    expect(await bench.store.commitPass(passCommit(lease, pass, { from: 'x', end: 'yes' }))).toMatchObject({
       kind: 'committed',
     });
     expect(await row()).toMatchObject({ complete_from: '-infinity' });

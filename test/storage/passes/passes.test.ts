@@ -61,7 +61,7 @@ describe('the history of a live feed', () => {
 
   it('does not finish with a page that was requested before the feed left its start', async () => {
     const { lease, pass } = await unfinished('history'); // the feed has a cursor by now
-    const early = passCommit(lease, pass, { finished: true, feedHadCursor: false });
+    const early = passCommit(lease, pass, { end: 'yes', feedHadCursor: false });
     expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
     expect(await status()).toMatchObject({ backfillComplete: false });
   });
@@ -82,9 +82,9 @@ describe('the history of a live feed', () => {
   ])('leaves the freshness unknown when the feed had no cursor, and ends with %s', async (_, cursor) => {
     const feed = await bench.takeFeed({ name: current.name, start: 'live' });
     const polledAt = performance.now();
-    const freshness = { atEnd: true, polledAt, lastDelivered: null, lastDeliveredAt: null };
+    const freshness = { end: 'yes' as const, polledAt, lastDelivered: null, lastDeliveredAt: null };
     expect(await feed.commit([], { from: null, to: null, freshness })).toMatchObject({ kind: 'committed' });
-    const page = passCommit(feed.lease, await next('history'), { finished: true, to: cursor });
+    const page = passCommit(feed.lease, await next('history'), { end: 'yes', to: cursor });
     const asOf = { dataCompleteAsOf: null, lagMs: null };
     expect(await bench.store.commitPass(page)).toMatchObject({ kind: 'committed', asOf });
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null, cursor });
@@ -165,10 +165,10 @@ describe('a page of a pass', () => {
   });
 
   it.each([
-    { kept: 'before', finished: false },
-    { kept: 'before', finished: true },
-    { kept: null, finished: false },
-  ])('writes nothing when the database fell back to position $kept (finished: $finished)', async (lost) => {
+    { kept: 'before', end: 'no' },
+    { kept: 'before', end: 'yes' },
+    { kept: null, end: 'no' },
+  ] as const)('writes nothing when the database fell back to position $kept (end: $end)', async (lost) => {
     for (const kind of KINDS) {
       current.renew();
       const { lease, pass } = await unfinished(kind);
@@ -180,7 +180,7 @@ describe('a page of a pass', () => {
       // Like after a failover to a standby that had not received the last commit.
       await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
       const before = await feedRow();
-      const commit = passCommit(lease, read, { finished: lost.finished, to: 'further' });
+      const commit = passCommit(lease, read, { end: lost.end, to: 'further' });
       expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
       expect(await next(kind)).toMatchObject({ cursor: kept.cursor });
       expect(await feedRow()).toEqual(before);
@@ -212,7 +212,7 @@ describe('a page of a pass', () => {
     await finishPass(bench, lease, pass);
     expect(await bench.store.commitPass(passCommit(lease, pass))).toEqual({ kind: 'fenced' });
     await begin(lease, 'recent');
-    expect(await bench.store.commitPass(passCommit(lease, pass, { finished: true }))).toEqual({ kind: 'fenced' });
+    expect(await bench.store.commitPass(passCommit(lease, pass, { end: 'yes' }))).toEqual({ kind: 'fenced' });
     expect(await next('recent')).toMatchObject({ cursor: null });
     await finishPass(bench, lease, await next('recent'));
   });

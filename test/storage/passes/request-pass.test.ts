@@ -299,7 +299,7 @@ describe('a requested recent pass after a pause', () => {
     const { lease } = await take();
     const pass = await begin(lease, 'recent', completedUntil);
     if (pass === null) throw new Error('no pass was begun');
-    await bench.store.commitPass(passCommit(lease, pass, { finished: true }));
+    await bench.store.commitPass(passCommit(lease, pass, { end: 'yes' }));
     return lease;
   };
 

@@ -38,7 +38,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
     const commit = store.commitPage.bind(store);
     store.commitPage = async (page) => {
       const outcome = await commit(page);
-      if (page.freshness.atEnd) storedAtEnd.add(store.rows.size);
+      if (outcome.kind === 'committed' && outcome.endClaimed) storedAtEnd.add(store.rows.size);
       return outcome;
     };
     deliver(200);
@@ -53,8 +53,9 @@ describe('when the cursor is missing in the middle of the feed and filters short
     const finishedAt = new Set<string | null>();
     const commit = store.commitPass.bind(store);
     store.commitPass = async (page) => {
-      if (page.finished) finishedAt.add(page.to);
-      return commit(page);
+      const outcome = await commit(page);
+      if (outcome.kind === 'committed' && outcome.endClaimed) finishedAt.add(page.to);
+      return outcome;
     };
     deliver(30);
     const following = follow(10 * MINUTE, MINUTE);
@@ -91,13 +92,14 @@ it('finishes a pass only when a second request for its last position returns not
     if (commits.length < 3) store.rows.clear();
     const at = clock.now();
     const outcome = await commit(page);
-    if (outcome.kind === 'committed') commits.push({ at, finished: page.finished, inserted: outcome.counts.inserted });
+    if (outcome.kind === 'committed')
+      commits.push({ at, finished: outcome.endClaimed, inserted: outcome.counts.inserted });
     return outcome;
   };
   deliver(1);
   await follow(10 * MINUTE, MINUTE);
-  expect(commits.slice(0, 5)).toMatchObject([
-    ...[1, 1, 1, 0].map((inserted) => ({ inserted, finished: false })),
+  expect(commits.slice(0, 4)).toMatchObject([
+    ...[1, 1, 1].map((inserted) => ({ inserted, finished: false })),
     { inserted: 0, finished: true },
   ]);
   const pauses = commits.slice(0, 3).map(({ at }, index) => (commits[index + 1]?.at ?? 0) - at);
@@ -115,8 +117,9 @@ it('claims the end only when a second request for its position returns no new un
   const pollsAtEnd = new Set<number>();
   const commit = store.commitPage.bind(store);
   store.commitPage = async (page) => {
-    if (page.freshness?.atEnd) pollsAtEnd.add(polls);
-    return commit(page);
+    const outcome = await commit(page);
+    if (outcome.kind === 'committed' && outcome.endClaimed) pollsAtEnd.add(polls);
+    return outcome;
   };
   await follow(4 * POLL_MS);
   expect(store.quarantine.size).toBe(1);

@@ -96,7 +96,12 @@ it('postpones a result that the database does not store, so that it does not dis
   const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
   await clock.advance(25_000);
   // The run is past the retention, but not deleted yet.
-  store.commitResults = async () => ({ kind: 'committed', counts: { ...NO_COUNTS, stale: 1 }, asOf: UNKNOWN });
+  store.commitResults = async () => ({
+    kind: 'committed',
+    counts: { ...NO_COUNTS, stale: 1 },
+    asOf: UNKNOWN,
+    endClaimed: false,
+  });
   service.requests.length = 0;
   service.runs.set('old', entryJson({ scanId: 'old' }));
   await clock.advance(180_000);
