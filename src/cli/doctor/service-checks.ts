@@ -21,7 +21,8 @@ import { type NetworkRoute, observeRoute } from './observe-route.js';
 /** Remaining validity below which a certificate is reported, milliseconds. */
 const CERTIFICATE_WARNING_MS = 14 * 86_400_000;
 
-const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
+/** Kinds of failures without an answer of the service. */
+const UNREACHED: ReadonlySet<string> = new Set(['connection', 'proxy', 'certificate']);
 
 interface ServiceContext {
   readonly baseUrl: string;
@@ -29,7 +30,7 @@ interface ServiceContext {
   readonly route: NetworkRoute;
   /** The answer to the first request; null if it failed. */
   readonly answer: Answer | null;
-  /** Failure of the first request; empty if it was answered. */
+  /** Failure of the first request, with the message that the daemon would log; empty if it was answered. */
   readonly failure: Failure;
   readonly isConnected: boolean;
   /** Wall clock, milliseconds. */
@@ -42,10 +43,8 @@ type Failure = ReturnType<typeof describeFailure>;
 
 /** Checks from the connection to the answer. Checks that depend on a failed one are skipped. */
 const CHECKS: Checks<ServiceContext> = {
-  'service address': checkAddress,
-  'service connection': checkReached,
+  'service connection': checkConnection,
   'service TLS': checkTls,
-  'API key': checkKey,
   'delivery feed': checkFeed,
   'document type': checkDocumentType,
   'service clock': checkClock,
@@ -75,7 +74,7 @@ export async function checkService(
     return runChecks(CHECKS, {
       ...{ baseUrl, filters, route, failure, readEntry },
       answer: first.status === 'fulfilled' ? first.value : null,
-      isConnected: !isUnreached(failure, route),
+      isConnected: route.address !== null && !UNREACHED.has(failure.kind),
       now: clock.now(),
     });
   });
@@ -94,45 +93,16 @@ async function readFirstEntry(
 
 /** @param error null if the request was answered */
 function describeFailure(error: unknown) {
-  if (error === null) return { kind: '', code: '', status: null, message: '' };
-  const { kind = 'internal', code = '', status } = (error ?? {}) as Readonly<Record<string, unknown>>;
-  return { kind: String(kind), code: String(code), status, message: messageOf(error) };
+  const { kind = 'internal', status } = (error ?? { kind: '' }) as Readonly<Record<string, unknown>>;
+  return { kind: String(kind), status, message: messageOf(error) };
 }
 
-function isUnreached({ kind }: Failure, { address }: NetworkRoute): boolean {
-  return (
-    kind === 'connection' || kind === 'proxy' || kind === 'certificate' || (kind === 'timeout' && address === null)
-  );
+function checkConnection({ baseUrl, route: { proxy, address }, failure, isConnected }: ServiceContext): Result {
+  if (!isConnected) return failing(proxy === null ? failure.message : `proxy ${proxy}: ${failure.message}`);
+  return ok(`${new URL(baseUrl).hostname} ${proxy === null ? `at ${address}` : `through the proxy ${proxy}`}`);
 }
 
-function checkAddress({ baseUrl, route: { proxy, address }, failure: { code } }: ServiceContext): Result {
-  const { hostname } = new URL(baseUrl);
-  if (UNKNOWN_HOST.test(code)) {
-    const setting = proxy === null ? 'the base URL' : 'HTTPS_PROXY';
-    return failing(`no address found for ${proxy ?? hostname} (${code}); check ${setting} and DNS`);
-  }
-  if (proxy !== null) return ok(`${hostname} is resolved by the proxy ${proxy}`);
-  if (address === null) return ok(hostname);
-  return ok(hostname === address ? address : `${hostname} resolves to ${address}`);
-}
-
-function checkReached({ route: { proxy, address }, failure, isConnected }: ServiceContext): Result {
-  const { kind, code, message } = failure;
-  if (UNKNOWN_HOST.test(code)) return skipped('requires the address');
-  const through = proxy === null ? '' : ` through the proxy ${proxy}`;
-  if (kind === 'certificate' || isConnected) return ok(`connected${through}`);
-  if (kind === 'timeout') {
-    return failing(`connection${through} timed out; check the network, its policies and firewalls`);
-  }
-  if (proxy === null || kind === 'proxy') return failing(message);
-  if (address === null) return failing(`no connection to the proxy ${proxy} (${code}); check HTTPS_PROXY`);
-  return failing(
-    `${proxy} did not connect to the service (${code}); check HTTPS_PROXY, its login and its log, or NO_PROXY`,
-  );
-}
-
-function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext): Result {
-  if (failure.kind === 'certificate') return failing(failure.message);
+function checkTls({ baseUrl, route, isConnected, now }: ServiceContext): Result {
   if (!isConnected) return skipped('requires a connection');
   const url = new URL(baseUrl);
   if (url.protocol === 'http:') {
@@ -151,25 +121,13 @@ function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext)
     : ok(`${protocol}, certificate valid until ${until}`);
 }
 
-function checkKey({ answer, failure: { kind, status, message }, isConnected }: ServiceContext): Result {
-  if (kind === 'api_key' || status === 401 || status === 403) return failing(message);
-  if (!isConnected) return skipped('requires a connection');
-  if (answer !== null) return ok('accepted');
-  return skipped('requires an answer from the feed');
-}
-
 function checkFeed({ baseUrl, filters, answer, failure, isConnected }: ServiceContext): Result {
-  const request = `status ${filters.status.join(', ')}, environment ${filters.environment}`;
-  if (answer !== null) {
-    const state = answer.entries === 0 ? 'answers and is empty' : 'answers';
-    return ok(`${state} (${request}; ${Math.round(answer.tookMs)} ms)`);
-  }
   if (!isConnected) return skipped('requires a connection');
-  const { kind, status, message } = failure;
-  if (status === 401 || status === 403 || kind === 'api_key') return skipped('requires an accepted key');
-  if (status === 404) return failing(`${baseUrl} has no feed (404); check the base URL, which must end in /v1`);
-  if (status === 400) return failing(`refused for ${request}: ${message}`);
-  return failing(message);
+  if (failure.status === 404) return failing(`${baseUrl} has no feed (404); check the base URL, which must end in /v1`);
+  if (answer === null) return failing(failure.message);
+  const request = `status ${filters.status.join(', ')}, environment ${filters.environment}`;
+  const state = answer.entries === 0 ? 'answers and is empty' : 'answers';
+  return ok(`${state} (${request}; ${Math.round(answer.tookMs)} ms)`);
 }
 
 async function checkDocumentType({ filters, answer, readEntry }: ServiceContext): Promise<Result> {
