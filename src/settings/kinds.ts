@@ -6,64 +6,38 @@ import { parseNoProxy } from '../core/no-proxy.js';
 export interface Kind<T> {
   readonly allowed: string;
   readonly schema: z.ZodType<T, string>;
-  /** JSON schema of the values in YAML, for the chart. It accepts every value that `schema` accepts in its usual notation. */
-  readonly form?: Form;
-  /** Lowest and highest value in text, such as `30s` or `200`, which `form` does not express. */
-  readonly range?: readonly [min: string, max: string];
 }
-
-export type Form = Readonly<Record<string, unknown>>;
-
-const textForm = (pattern: RegExp): Form => ({ type: 'string', pattern: pattern.source });
-/** A number, written as one or as text. */
-const numberForm = (type: 'integer' | 'number', pattern: RegExp, bounds: Form): Form => ({
-  type: [type, 'string'],
-  pattern: pattern.source,
-  ...bounds,
-});
-/** Adds `off`, which YAML reads as false unless it is quoted. */
-export const orOff = ({ type, pattern, ...rest }: Form): Form => ({
-  type: [type, 'boolean'].flat(),
-  pattern: `^off$|${pattern}`,
-  ...rest,
-  not: { const: true },
-});
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 
-/** A number with a unit. The bounds are in the notation of users, such as `30s`. */
-const measure = (units: Units, min: string, max: string, number = z.number()) => ({
-  schema: scaled(units).pipe(number.min(scaled(units).parse(min)).max(scaled(units).parse(max))),
-  form: textForm(scaledForm(units)),
-  range: [min, max] as const,
-});
-
 /** A duration in milliseconds. */
-export function duration(min: string, max: string) {
+export function duration(min: string, max: string): Kind<number> {
   const allowed = `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`;
-  return { allowed, ...measure(UNIT_MS, min, max) } satisfies Kind<number>;
+  return { allowed, schema: measure(UNIT_MS, min, max) };
 }
 
 /** A duration, or null for `off`. */
 export function durationOrOff(min: string, max: string): Kind<number | null> {
-  const { allowed, schema, form, range } = duration(min, max);
+  const { allowed, schema } = duration(min, max);
   const off = z.literal('off').transform(() => null);
-  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form: orOff(form), range };
+  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]) };
 }
 
 /** A size in bytes. */
 export function size(min: string, max: string): Kind<number> {
   const allowed = `a size from ${min} to ${max}, in B, KiB, MiB or GiB`;
-  return { allowed, ...measure(UNIT_BYTES, min, max, z.number().int()) };
+  return { allowed, schema: measure(UNIT_BYTES, min, max, z.number().int()) };
 }
 
 type Units = Readonly<Record<string, number>>;
 
-const scaledForm = (units: Units) => new RegExp(`^(\\d{1,12}(?:\\.\\d{1,6})?) ?(${Object.keys(units).join('|')})$`);
+/** A number with a unit. The bounds are in the notation of users, such as `30s`. */
+const measure = (units: Units, min: string, max: string, number = z.number()) =>
+  scaled(units).pipe(number.min(scaled(units).parse(min)).max(scaled(units).parse(max)));
 
 function scaled(units: Units): z.ZodType<number, string> {
-  const form = scaledForm(units);
+  const form = new RegExp(`^(\\d{1,12}(?:\\.\\d{1,6})?) ?(${Object.keys(units).join('|')})$`);
   return z
     .string()
     .regex(form)
@@ -81,8 +55,6 @@ export function integer(min: number, max: number, note = ''): Kind<number> {
       .regex(/^\d{1,9}$/)
       .transform(Number)
       .pipe(z.number().min(min).max(max)),
-    form: numberForm('integer', /^\d{1,9}$/, { minimum: min, maximum: max }),
-    range: [String(min), String(max)],
   };
 }
 
@@ -93,21 +65,17 @@ export const rate: Kind<number> = {
     .regex(/^\d{1,5}(\.\d{1,6})?$/)
     .transform(Number)
     .pipe(z.number().gt(0).max(10_000)),
-  form: numberForm('number', /^\d{1,5}(\.\d{1,6})?$/, { exclusiveMinimum: 0, maximum: 10_000 }),
-  range: ['0.000001', '10000'],
 };
 
 export const flag: Kind<boolean> = {
   allowed: 'true or false (also yes, no, on, off, 1, 0)',
   schema: z.stringbool({ truthy: ['true', 'yes', 'on', '1'], falsy: ['false', 'no', 'off', '0'] }),
-  form: { enum: [true, false, 'true', 'false', 'yes', 'no', 'on', 'off', 1, 0, '1', '0'] },
 };
 
 export function oneOf<const T extends readonly [string, ...string[]]>(...values: T): Kind<T[number]> {
   return {
     allowed: values.join(', '),
     schema: z.enum(values),
-    form: { enum: [...values, ...(values.includes('off') ? [false] : [])] }, // YAML reads an unquoted off as false
   };
 }
 
@@ -123,12 +91,11 @@ export function subset<const T extends string>(...values: readonly T[]): Kind<re
       context.addIssue({ code: 'invalid_value', values: [...values], input: text });
       return z.NEVER;
     }),
-    form: textForm(new RegExp(`^ *(${values.join('|')}) *(, *(${values.join('|')}) *)*$`)),
   };
 }
 
 export function text(allowed: string, form: RegExp): Kind<string> {
-  return { allowed, schema: z.string().regex(form), form: textForm(form) };
+  return { allowed, schema: z.string().regex(form) };
 }
 
 const TIME_ZONE = /^(UTC|[A-Za-z]+(\/[A-Za-z0-9_+-]+)+)$/;
@@ -140,7 +107,6 @@ export const timeZone: Kind<string> = {
     .string()
     .regex(TIME_ZONE)
     .refine((name) => succeeds(() => new Intl.DateTimeFormat('en', { timeZone: name }))),
-  form: textForm(TIME_ZONE),
 };
 
 /** A name that PostgreSQL accepts without quotes and does not reserve. */
@@ -153,11 +119,6 @@ export function identifier(maxBytes: number, ...reserved: readonly string[]): Ki
       .regex(/^[a-z_][a-z0-9_]*$/)
       .max(maxBytes)
       .refine((name) => !name.startsWith('pg_') && !reserved.includes(name)),
-    form: {
-      ...textForm(/^[a-z_][a-z0-9_]*$/),
-      maxLength: maxBytes,
-      not: { pattern: `^(pg_.*|${reserved.join('|')})$` },
-    },
   };
 }
 
@@ -173,7 +134,6 @@ export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
       .regex(ZONED_TIME)
       .transform((time) => new Date(time)),
   ]),
-  form: textForm(new RegExp(`^(beginning|now|live)$|${ZONED_TIME.source}`)),
 };
 
 /** Only characters that an HTTP header can hold. Checked here because libraries quote a header that they refuse. */
@@ -210,7 +170,6 @@ function baseUrlProblem(url: URL, text: string): string | null {
 const httpUrl = (allowed: string): Kind<string> => ({
   allowed,
   schema: z.url({ protocol: /^https?$/ }),
-  form: textForm(/^https?:\/\/\S+$/),
 });
 
 export const collectorUrl = httpUrl('the URL of a collector, such as http://collector.example:4318');
@@ -220,7 +179,6 @@ export const noProxy: Kind<string> = {
   allowed:
     'names, which include their subdomains, IP addresses and subnets such as 10.0.0.0/8, each with an optional port; or *',
   schema: z.string().refine((list) => succeeds(() => parseNoProxy(list))),
-  form: { type: 'string' },
 };
 
 export const pemCertificates: Kind<string> = {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Kind, orOff } from './kinds.js';
+import type { Kind } from './kinds.js';
 
 const TABLES = ['runs', 'run_history', 'quarantine'] as const;
 const MAX_DAYS = 36_500;
@@ -18,13 +18,6 @@ export const retention: Kind<Retention> = {
     context.addIssue({ code: 'custom', message: '', input: text });
     return z.NEVER;
   }),
-  form: orOff({
-    type: ['string', 'integer'],
-    pattern: `^\\d{1,5}$|^ *(${TABLES.join('|')}) *= *\\d{1,5} *(, *(${TABLES.join('|')}) *= *\\d{1,5} *)*$`,
-    minimum: 1,
-    maximum: MAX_DAYS,
-  }),
-  range: ['1', String(MAX_DAYS)],
 };
 
 function byTable(text: string): Retention | null {

@@ -3,6 +3,7 @@ import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES, type Variable } from '../../src/settings/variables.js';
+import { formOf } from '../support/deployment/setting-forms.js';
 import {
   CHECKS,
   ownValues,
@@ -131,14 +132,14 @@ describe('values.schema.json', () => {
 
   test('has the bounds of settings with a value of their own', () => {
     const { feed, database, port } = schema.properties;
-    expect(`^${feed.pattern.slice(1)}`).toBe(VARIABLES.feed.form?.pattern);
+    expect(`^${feed.pattern.slice(1)}`).toBe(formOf(VARIABLES.feed).pattern);
     const { minimum, maximum } = database.properties.connections;
     expect({ minimum, maximum }).toMatchObject({
-      minimum: VARIABLES.poolSize.form?.minimum,
-      maximum: VARIABLES.poolSize.form?.maximum,
+      minimum: formOf(VARIABLES.poolSize).minimum,
+      maximum: formOf(VARIABLES.poolSize).maximum,
     });
     expect(port).toEqual({ $ref: '#/definitions/port' });
-    expect(schema.definitions.port.maximum).toBe(VARIABLES.adminPort.form?.maximum);
+    expect(schema.definitions.port.maximum).toBe(formOf(VARIABLES.adminPort).maximum);
     for (const { name, default: value } of [
       VARIABLES.memoryBudget,
       VARIABLES.shutdownTimeout,

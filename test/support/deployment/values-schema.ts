@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { KEYS } from '../../../src/settings/feed-entries.js';
 import { VARIABLES, type Variable } from '../../../src/settings/variables.js';
 import { CHART } from './chart.js';
+import { formOf, rangeOf } from './setting-forms.js';
 
 export const SCHEMA_FILE = join(CHART, 'values.schema.json');
 export const RANGES_FILE = join(CHART, 'templates/_ranges.tpl');
@@ -23,25 +24,29 @@ export function renderValuesSchema(): string {
   const schema = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'));
   const own = ownValues();
   const variables: readonly Variable[] = Object.values(VARIABLES);
-  const settings = variables.filter(({ name }) => !Object.hasOwn(own, name)).map(formOf);
+  const settings = variables.filter(({ name }) => !Object.hasOwn(own, name)).map(propertyOf);
   schema.properties.settings.properties = Object.fromEntries(settings);
   schema.properties.feeds.items = feedForm(schema.properties.baseUrl);
   return `${formatJson(schema)}\n`;
 }
 
-function formOf({ name, form, meaning, allowed, default: value }: Variable): [name: string, form: unknown] {
-  if (form === undefined) throw new Error(`${name} has no form`);
+function propertyOf(variable: Variable): [name: string, property: unknown] {
+  const { name, meaning, allowed, default: value } = variable;
   const byDefault = value === null ? '' : `. Default: ${value}`;
-  return [name, { ...form, description: `${meaning}. Allowed: ${allowed}${byDefault}`.replaceAll('`', '') }];
+  const description = `${meaning}. Allowed: ${allowed}${byDefault}`.replaceAll('`', '');
+  return [name, { ...formOf(variable), description }];
 }
 
 /** The form of an entry of the feeds file, with the secret of its key in place of a path. */
 function feedForm(baseUrl: { readonly pattern: string }): object {
   const variables: readonly Variable[] = Object.values(VARIABLES);
   const formOfKey = (key: string) => {
-    const variable = variables.find(({ name }) => KEYS.get(name) === key);
-    const { form = baseUrl, meaning = '', allowed = '' } = variable ?? {};
-    return { ...form, description: `${meaning}. Allowed: ${allowed}`.replaceAll('`', '') };
+    const variable = variables.find(({ name }) => KEYS.get(name) === key) ?? VARIABLES.baseUrl;
+    const { meaning, allowed } = variable;
+    return {
+      ...(key === 'baseUrl' ? baseUrl : formOf(variable)),
+      description: `${meaning}. Allowed: ${allowed}`.replaceAll('`', ''),
+    };
   };
   const formsOf = (keys: readonly string[], prefix = '') =>
     Object.fromEntries(keys.map((key) => [key, formOfKey(prefix + key)]));
@@ -70,9 +75,11 @@ function objectOf(properties: object, ...required: readonly string[]): object {
 export function renderRanges(): string {
   const own = ownValues();
   const variables: readonly Variable[] = Object.values(VARIABLES);
-  const lines = variables.flatMap(({ name, range }) =>
-    range === undefined || Object.hasOwn(own, name) ? [] : [`${name}: ${JSON.stringify(range)}`],
-  );
+  const lines = variables.flatMap((variable) => {
+    const { name } = variable;
+    const range = rangeOf(variable);
+    return range === undefined || Object.hasOwn(own, name) ? [] : [`${name}: ${JSON.stringify(range)}`];
+  });
   return [
     '{{/* Ranges of settings. Generated from src/settings/variables.ts by the tests. */}}',
     '{{- define "scanfeed.ranges" -}}',
