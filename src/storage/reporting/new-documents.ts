@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext, typesLeavingOutFields } from './decide-columns.js';
-import { BATCH, endOfBatch, findFields, latestRuns } from './find-fields.js';
+import { BATCH, endOfBatch, findFields, latestRuns, type SeenField } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
 import type { ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
@@ -72,30 +72,30 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     Object.assign(range, { after: at, last });
     const known = await readReportViews(connection);
-    const views = await decideFromBatch(connection, known, range, runs);
+    const found = await findFields(connection, sql`change_seq > ${at}::bigint AND change_seq <= ${last}::bigint`);
+    const views = found.length === 0 ? known : await decideViews(connection, known, found, runs);
     const added = await storeDecisions(connection, known, views);
+    await sql`SELECT ${sql.id(tables.schema, 'count_shapes')}(${JSON.stringify(found)}::jsonb)`.execute(tx);
     await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
 }
 
 /** A document may be the only one of its type in the batch: where rare fields are left out, counts those of the latest documents of the type. */
-async function decideFromBatch(
+async function decideViews(
   connection: StoreConnection,
   known: readonly ReportView[],
-  { after, last }: Range,
+  found: readonly SeenField[],
   runs: number,
 ): Promise<readonly ReportView[]> {
-  const inBatch = sql`change_seq > ${after}::bigint AND change_seq <= ${last}::bigint`;
-  const found = [...(await findFields(connection, inBatch))];
-  if (found.length === 0) return known;
   const naming = await readNamingContext(connection);
+  const seen = [...found];
   // A failing search is repeated with a single document: none of the latest ones may make it fail again.
   const slugs = runs === 1 ? [] : typesLeavingOutFields(known, found, naming);
   for (const slug of slugs) {
-    found.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
+    seen.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
   }
-  return decideColumns(known, found, naming);
+  return decideColumns(known, seen, naming);
 }
 
 /** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */
@@ -112,9 +112,12 @@ export async function hasNewChanges({ db, tables }: StoreConnection): Promise<bo
 }
 
 /** Makes the next search, and the storing of rows, start with the first document. Existing views and columns remain. */
-export async function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
-  await db.updateTable('report_progress').set({ change_seq: 0 }).execute();
-  await db.transaction().execute((tx) => deleteStoredRows({ db: tx, tables }));
+export function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
+  return db.transaction().execute(async (tx) => {
+    await tx.updateTable('report_progress').set({ change_seq: 0 }).execute();
+    await sql`DELETE FROM ${tables.reportShapes}`.execute(tx);
+    await deleteStoredRows({ db: tx, tables });
+  });
 }
 
 async function readNamingContext({ db, tables }: StoreConnection): Promise<NamingContext> {

@@ -26,6 +26,8 @@ export interface ReportView {
   readonly storesRows: boolean;
   /** The columns in their order, which never changes. */
   readonly columns: readonly ReportColumn[];
+  /** Shapes that few values have: the keys that lead to them from the document, then `scalar`, `object` or `array`. */
+  readonly exceptions: readonly (readonly string[])[];
 }
 
 /** Returns a key that identifies a view by its rows. */

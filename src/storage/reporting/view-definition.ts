@@ -30,12 +30,17 @@ export interface ViewDefinition {
 /**
  * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
  * columns return null for values of other types.
- * @param within the views of arrays nested directly in this one
+ * @param views all views
  */
-export function viewDefinition(tables: Tables, view: ReportView, within: readonly ReportView[]): ViewDefinition {
+export function viewDefinition(tables: Tables, view: ReportView, views: readonly ReportView[]): ViewDefinition {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
-  const columns = allColumns(tables, view, within);
-  const rows = selectRows(tables, view, within);
+  const columns = [
+    ...ownColumns(view),
+    ...restColumns(tables, view, viewsWithin(view, views)),
+    ...fieldColumns(tables, view),
+  ];
+  const list = columns.map((column) => `  ${column.expression} AS ${quoted(column.name)}`);
+  const rows = `SELECT\n${list.join(',\n')}\n${source(tables, view)}`;
   const comments = columns.map(
     (column) => `COMMENT ON COLUMN ${name}.${quoted(column.name)} IS ${pg.escapeLiteral(column.comment)};`,
   );
@@ -46,19 +51,10 @@ export function viewDefinition(tables: Tables, view: ReportView, within: readonl
     `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
     `${view.storesRows ? storedOrChangedRows(tables, view, { rows, columns: names, fingerprint }) : rows};`,
     ...(view.storesRows ? [] : [`DROP TABLE IF EXISTS ${storedTable(tables, view.id)};`]),
-    `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view))};`,
+    `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view, views))};`,
     ...comments,
   ];
   return { statements: (fingerprint) => statements(fingerprint).join('\n'), columns: names, rows };
-}
-
-function selectRows(tables: Tables, view: ReportView, within: readonly ReportView[]): string {
-  const list = allColumns(tables, view, within).map(({ expression, name }) => `  ${expression} AS ${quoted(name)}`);
-  return `SELECT\n${list.join(',\n')}\n${source(tables, view)}`;
-}
-
-function allColumns(tables: Tables, view: ReportView, within: readonly ReportView[]): readonly FixedColumn[] {
-  return [...ownColumns(view), ...restColumns(tables, view, within), ...fieldColumns(tables, view)];
 }
 
 function source(tables: Tables, { slug, arrays, history }: ReportView): string {
@@ -94,71 +90,91 @@ function valueAt(root: string, path: readonly string[]): string {
 
 /** What the second column of a field has, by the end of its name. */
 const NOTES: Readonly<Record<string, string>> = { text: ', every value as text', number: ', if it is a number' };
+const EXCEPTION = '; few values have this shape, so unfit_fields does not name it where they have another';
 
-function fieldColumns(tables: Tables, { arrays, columns }: ReportView): readonly FixedColumn[] {
-  const root = rootOf(arrays.length);
-  return columns.map(({ name, path, type }) => ({
-    name,
-    expression: readAs(tables, type, valueAt(root, path)),
-    comment: `Field ${path.join(' → ')}${NOTES[name.split('__')[1] ?? ''] ?? ''}`,
-  }));
+function fieldColumns(tables: Tables, view: ReportView): readonly FixedColumn[] {
+  const root = rootOf(view.arrays.length);
+  return view.columns.map(({ name, path, type }) => {
+    const note = NOTES[name.split('__')[1] ?? ''] ?? '';
+    const isRare = shapesOf(path, type).some(({ shape, path: at }) => isException(view, at, shape));
+    return {
+      name,
+      expression: readAs(tables, type, valueAt(root, path)),
+      comment: `Field ${path.join(' → ')}${note}${isRare ? EXCEPTION : ''}`,
+    };
+  });
 }
 
 function readAs(tables: Tables, type: ColumnType, value: string): string {
   return `${quoted(tables.schema)}.as_${type}(${value})`;
 }
 
-function restColumns(
-  tables: Tables,
-  { arrays, columns, history }: ReportView,
-  within: readonly ReportView[],
-): readonly FixedColumn[] {
-  const root = rootOf(arrays.length);
+function restColumns(tables: Tables, view: ReportView, within: readonly ReportView[]): readonly FixedColumn[] {
+  const root = rootOf(view.arrays.length);
   const schema = quoted(tables.schema);
-  const checked = expectedTypes(columns);
+  const checked = expectedTypes(view, within);
   const texts = (values: readonly string[]) => `ARRAY[${values.map(pg.escapeLiteral).join(', ')}]`;
   const names = texts(checked.map(({ names: unfit }) => unfit.join(' ')));
   const types = texts(checked.map(({ type }) => type));
-  const values = `ARRAY[${checked.map(({ path }) => valueAt(root, path)).join(', ')}]`;
+  const checkedValue = ({ path, isRare }: Expected) => {
+    const value = valueAt(root, path);
+    return isRare ? `CASE WHEN jsonb_typeof(${value}) NOT IN ('object', 'array') THEN ${value} END` : value;
+  };
+  const values = `ARRAY[${checked.map(checkedValue).join(', ')}]`;
   const unfit = checked.length === 0 ? 'NULL::text[]' : `${schema}.unfit_fields(${names}, ${types}, ${values})`;
   return [
     {
       name: UNFIT,
       expression: `${unfit} COLLATE "C"`,
-      comment: 'Columns that are null although the document has a value of another type; null: none',
+      comment:
+        'Columns that are null, and views without rows, although the document has a value of another type or shape; null: none',
     },
     {
       name: OTHER,
-      expression: `${schema}.other_fields(${root}, ${pg.escapeLiteral(JSON.stringify(knownFields(columns, within)))})`,
-      comment: `Fields without a column: ${history ? 'arrays of objects, those ' : ''}beyond the limits, or newer than the view; null: none`,
+      expression: `${schema}.other_fields(${root}, ${pg.escapeLiteral(JSON.stringify(knownFields(view.columns, within)))})`,
+      comment: `Fields without a column: ${view.history ? 'arrays of objects, those ' : ''}beyond the limits, or newer than the view; null: none`,
     },
   ];
 }
 
-/** The type of a value, and the columns that are null if it has another one. */
+/** The type of a value, and the columns and views that lack a value of another type. */
 interface Expected {
   readonly path: readonly string[];
-  readonly type: ColumnType | 'object';
+  readonly type: string;
   readonly names: string[];
+  /** Whether few values have this shape, so that those of another shape are not unfit. */
+  readonly isRare: boolean;
 }
 
 /**
- * Returns the expected type of each field, and of each object around fields: that of the first column. Later columns have the
- * values that do not fit. Pure.
+ * Returns the expected type of each field, which is that of its first column: later ones have the scalars that do not fit. Also
+ * returns the objects around fields, and the arrays that have a view. Columns of another shape do not matter, so the order does not
+ * matter in which the shapes arrive. Pure.
  */
-function expectedTypes(columns: readonly ReportColumn[]): readonly Expected[] {
+function expectedTypes(view: ReportView, within: readonly ReportView[]): readonly Expected[] {
   const expected = new Map<string, Expected>();
-  for (const { name, path, type } of columns) {
-    for (const depth of path.keys()) {
-      const outer = path.slice(0, depth + 1);
-      const isField = outer.length === path.length;
-      const before = expected.get(pathKey(outer));
-      if (before === undefined)
-        expected.set(pathKey(outer), { path: outer, type: isField ? type : 'object', names: [name] });
-      else if (!isField && before.type === 'object') before.names.push(name);
+  const arrays = within.map((inner) => ({ name: inner.name, path: inner.arrays.at(-1) ?? [], type: 'array' }));
+  for (const field of [...view.columns, ...arrays]) {
+    for (const { path, type, shape } of shapesOf(field.path, field.type)) {
+      const isRare = isException(view, path, shape);
+      const key = pathKey([shape, ...path]);
+      const before = expected.get(key);
+      if (before === undefined) expected.set(key, { path, type, names: [field.name], isRare });
+      else if (shape === 'object') before.names.push(field.name);
     }
   }
-  return [...expected.values()].filter(({ type }) => type !== 'json');
+  return [...expected.values()].filter(({ type, isRare }) => !isRare || (type !== 'object' && type !== 'array'));
+}
+
+/** Returns whether few values of a field have the shape. Elements of arrays count like objects in place of the array. */
+function isException({ arrays, exceptions }: ReportView, path: readonly string[], shape: string): boolean {
+  return exceptions.some((keys) => pathKey(keys) === pathKey([...arrays.flat(), ...path, shape]));
+}
+
+/** Returns the types of the objects around a field, and its own unless its column has values of any shape. */
+function shapesOf(path: readonly string[], type: string) {
+  const around = path.slice(1).map((_, depth) => ({ path: path.slice(0, depth + 1), type: 'object', shape: 'object' }));
+  return type === 'json' ? around : [...around, { path, type, shape: type === 'array' ? 'array' : 'scalar' }];
 }
 
 interface KnownField {
@@ -186,22 +202,24 @@ function knownFields(columns: readonly ReportColumn[], within: readonly ReportVi
   return known;
 }
 
-/** Returns the views of arrays nested directly in each view, by key of the outer view. */
-export function viewsWithin(views: readonly ReportView[]): ReadonlyMap<string, readonly ReportView[]> {
-  const within = new Map<string, ReportView[]>();
-  for (const view of views) {
-    if (view.arrays.length === 0) continue;
-    const outer = viewKey({ slug: view.slug, arrays: view.arrays.slice(0, -1) });
-    within.set(outer, [...(within.get(outer) ?? []), view]);
-  }
-  return within;
+/** Returns the views of arrays nested directly in a view. */
+function viewsWithin(outer: ReportView, views: readonly ReportView[]): readonly ReportView[] {
+  const inner = views.filter(({ slug, arrays }) => slug === outer.slug && arrays.length === outer.arrays.length + 1);
+  return inner.filter(({ slug, arrays }) => viewKey({ slug, arrays: arrays.slice(0, -1) }) === viewKey(outer));
 }
 
-function commentOf({ slug, arrays, history }: ReportView): string {
+function commentOf({ slug, arrays, history }: ReportView, views: readonly ReportView[]): string {
   const type = `the document type ${JSON.stringify(slug)}`;
   if (history)
     return `Superseded revisions of completed runs of ${type}, each as it was, with the fields of their documents`;
   if (arrays.length === 0) return `Completed runs of ${type}, with the fields of their documents`;
-  const path = arrays.map((keys) => keys.join(' → ')).join(' → ');
-  return `Elements of ${path} in the documents of completed runs of ${type}, one row each`;
+  // It takes an object around the array for an element of an array.
+  const wider = views.find(
+    (view) =>
+      view.slug === slug &&
+      view.arrays.length > arrays.length &&
+      pathKey(view.arrays.flat()) === pathKey(arrays.flat()),
+  );
+  const others = wider === undefined ? '' : `; ${wider.name} has these and further ones`;
+  return `Elements of ${arrays.flat().join(' → ')} in the documents of completed runs of ${type}, one row each${others}`;
 }

@@ -203,6 +203,7 @@ export function tablesOf(schema: string) {
     deletedRuns: sql.id(schema, 'deleted_runs'),
     reportViews: sql.id(schema, 'report_views'),
     reportColumns: sql.id(schema, 'report_columns'),
+    reportShapes: sql.id(schema, 'report_shapes'),
     reportProgress: sql.id(schema, 'report_progress'),
     /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { entryJson, RawJson, raw } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { emptyReports, refresh } from '../../support/reports.js';
-import { MIGRATED, useStore } from '../../support/store.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 import {
   type Cell,
@@ -14,7 +14,10 @@ import {
   isObject,
   type Json,
   rowsOf,
-  unfitColumns,
+  type Shapes,
+  shapesIn,
+  unfitNames,
+  type View,
   valueAt,
 } from './oracle/documents.js';
 import { type Decimal, germanNumber, jsonNumber, shortText, sumOf } from './oracle/numbers.js';
@@ -23,6 +26,8 @@ const bench = useStore(useDatabase(MIGRATED));
 /** The number of document types, tried in groups. */
 const TYPES = cases(20, 1_000);
 const AT_A_TIME = 10;
+/** The number of document types whose documents arrive in two orders. */
+const ORDERS = cases(20, 300);
 
 const number = fc
   .constantFrom('1.234', '0.500', '2.5', '1000', '1e3', '-7', '12345678901234567890.12', '0', '-0.075', '1E-3', '17.00')
@@ -50,7 +55,6 @@ const item: fc.Arbitrary<Json> = fc
       { maxKeys: 3 },
     ),
   )
-  // With a single value, since a view without columns is not described.
   .map(([id, fields]) => ({ ...fields, id }));
 /** The shapes that a field can have. */
 const SHAPES: Readonly<Record<string, fc.Arbitrary<Json | undefined>>> = {
@@ -74,6 +78,22 @@ const SHAPES: Readonly<Record<string, fc.Arbitrary<Json | undefined>>> = {
   'list of lists': fc.array(fc.array(item, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 2 }),
   'mixed list': fc.array(fc.oneof(item, scalar, fc.constant(null), fc.constant({})), { minLength: 1, maxLength: 4 }),
 };
+/** Documents whose fields have one type of scalars each, so that the order of arrival decides names only. */
+const menge = number.map((value) => ({ menge: value }));
+const kopf = fc.record({ nr: number, positionen: fc.array(menge, { minLength: 1, maxLength: 2 }) });
+const simple: fc.Arbitrary<Record<string, Json>> = fc.record(
+  {
+    betrag: fc.oneof(
+      number,
+      number.map((wert) => ({ wert })),
+      number.map((wert) => [{ wert }]),
+    ),
+    positionen: fc.oneof(fc.constant('siehe Anlage'), menge, fc.array(menge, { minLength: 1, maxLength: 2 })),
+    kopf: fc.oneof(fc.constant('x'), kopf, fc.array(kopf, { minLength: 1, maxLength: 2 })),
+    tags: fc.oneof(fc.constant('rot'), fc.constant<Json>(['rot', 'blau']), fc.record({ tag: fc.constant('rot') })),
+  },
+  { requiredKeys: [] },
+);
 const KEYS = ['betrag', 'datum', 'positionen', 'lieferant', 'x'];
 
 /** Documents of a type, in which most values of a field have one shape. */
@@ -89,32 +109,27 @@ const documents = fc.tuple(...KEYS.map(() => fc.constantFrom(...Object.keys(SHAP
         KEYS.flatMap((key, place) => (values[place] === undefined ? [] : [[key, values[place] as Json]])),
       ),
     );
-  return fc.array(document, { minLength: 3, maxLength: 9 });
+  const few = fc.array(document, { minLength: 3, maxLength: 9 });
+  // The first one often, so that the shapes of others are exceptions.
+  const all = few.map((each) => [...each, ...Array<(typeof each)[number]>(40).fill(each[0] ?? {})]);
+  return fc.oneof(
+    { arbitrary: few, weight: 3 },
+    all.chain((each) => fc.shuffledSubarray(each, { minLength: each.length })),
+  );
 });
 
-/** A typed view as it is described in `columns`. */
-interface View {
-  readonly name: string;
-  readonly arrays: readonly (readonly string[])[];
-  readonly columns: readonly Column[];
-}
-
 async function viewsOf(slug: string): Promise<readonly View[]> {
+  const views = await bench.rows(sql<{ name: string; arrays: string[][] }>`
+    SELECT name, arrays FROM ${tables.reportViews} WHERE document_type_slug = ${slug} AND history_of IS NULL ORDER BY id`);
   const found = await bench.rows(sql<{ view: string; name: string; type: string; path: string }>`
     SELECT view_name AS view, column_name AS name, data_type AS type, json_path AS path FROM scanfeed_reporting.columns
-    WHERE document_type_slug = ${slug} AND json_path IS NOT NULL AND view_name NOT LIKE '%\\_history'
-    ORDER BY view_name, position`);
-  const views = new Map<string, { name: string; arrays: string[][]; columns: Column[] }>();
-  for (const { view, name, type, path } of found) {
-    const steps: string[][] = path
-      .slice(1)
-      .split('[*]')
-      .map((step) => JSON.parse(`[${step.slice(1).replaceAll('".', '",')}]`));
-    const own = views.get(view) ?? { name: view, arrays: steps.slice(0, -1), columns: [] };
-    own.columns.push({ name, type, path: steps.at(-1) ?? [] });
-    views.set(view, own);
-  }
-  return [...views.values()];
+    WHERE document_type_slug = ${slug} AND json_path IS NOT NULL ORDER BY position`);
+  return views.map((view) => {
+    const own = found.filter((each) => each.view === view.name);
+    const pathOf = (path: string) => JSON.parse(`[${path.split('[*]').at(-1)?.slice(1).replaceAll('".', '",')}]`);
+    const columns = own.map(({ name, type, path }) => ({ name, type, path: pathOf(path.replace(/^\$/, '')) }));
+    return { ...view, columns };
+  });
 }
 
 /** A row as the view has it. */
@@ -137,7 +152,7 @@ function readRows({ name, arrays, columns }: View): Promise<Shown[]> {
   return bench.rows(sql<Shown>`
     SELECT scan_id, ARRAY[${sql.join(positions.map((each) => sql.id(each)))}]::int[] AS positions,
       ARRAY(SELECT unnest(unfit_fields) AS name ORDER BY name) AS unfit, other_fields AS other,
-      json_object(ARRAY[${sql.join(names)}], ARRAY[${sql.join(columns.map(cell))}]) AS cells
+      json_object(ARRAY[${sql.join(names)}]::text[], ARRAY[${sql.join(columns.map(cell))}]::text[]) AS cells
     FROM ${sql.id('scanfeed_reporting', name)} ORDER BY scan_id, 2`);
 }
 
@@ -149,14 +164,22 @@ function written(cell: Cell, shown: string | null | undefined): string | null {
 
 const isNumber = (cell: Cell): cell is Decimal => typeof cell === 'object' && cell !== null;
 
-/** Compares the rows of a view, and the sums, counts and marks of its columns, with the oracle. */
-async function checkView(view: View, documents: readonly { readonly scanId: string; readonly root: Json }[]) {
+/**
+ * Compares the rows of a view, and the sums, counts and marks of its columns, with the oracle.
+ * @param shapes how often each shape was found when the view was built
+ */
+async function checkView(
+  view: View,
+  views: readonly View[],
+  shapes: Shapes,
+  documents: readonly { readonly scanId: string; readonly root: Json }[],
+) {
   const shown = await readRows(view);
   const expected = documents.flatMap((document) => rowsOf({ ...document, positions: [] }, view.arrays));
   const rows = expected.map(({ scanId, positions, root }, place) => ({
     scan_id: scanId,
     positions,
-    unfit: unfitColumns(root, view.columns),
+    unfit: unfitNames(root, view, views, shapes),
     cells: Object.fromEntries(
       view.columns.map(({ name, type, path }) => [
         name,
@@ -182,7 +205,7 @@ async function checkView(view: View, documents: readonly { readonly scanId: stri
       name,
       sum: type === 'text' || type === 'numeric' ? sumOf(numbers) : null,
       values: cells.filter((cell) => cell !== null).length,
-      marks: expected.filter(({ root }) => unfitColumns(root, view.columns).includes(name)).length,
+      marks: expected.filter(({ root }) => unfitNames(root, view, views, shapes).includes(name)).length,
     });
   }
   return shown;
@@ -219,7 +242,6 @@ function lost(all: Rows, view: View, row: Shown, value: Json, path: readonly str
   }
   if (Array.isArray(value)) {
     const rows = elementRows(all, view, row, path);
-    // A view without columns is not described.
     if (rows === null) return value.every(isEmpty) ? [] : [`${view.name} ${path.join('.')} ${JSON.stringify(value)}`];
     return value.flatMap((each: Json, index) =>
       isEmpty(each) ? [] : lost(all, rows.view, rows.find([...row.positions, index + 1]), each, []),
@@ -246,7 +268,12 @@ it(`typed views show what an independent oracle sees, or mark it, when fields ch
       await emptyReports(bench);
       const feed = await bench.takeFeed();
       const stored = types.flatMap((type, slug) =>
-        type.map((root, place) => ({ slug: `t${slug}`, scanId: `t${slug}-${place}`, root, place })),
+        type.map((root, place) => ({
+          slug: `t${slug}`,
+          scanId: `t${slug}-${String(place).padStart(2, '0')}`,
+          root,
+          place,
+        })),
       );
       // In three parts, so that later documents meet the columns of earlier ones.
       for (const part of [0, 1, 2]) {
@@ -260,14 +287,18 @@ it(`typed views show what an independent oracle sees, or mark it, when fields ch
         const known = stored.filter(({ place }) => place % 3 <= part);
         for (const [slug] of types.entries()) {
           const own = known.filter((each) => each.slug === `t${slug}`);
-          for (const view of await viewsOf(`t${slug}`)) await checkView(view, own);
+          const shapes = shapesIn(own.filter(({ place }) => place % 3 < part).map(({ root }) => root));
+          const views = await viewsOf(`t${slug}`);
+          for (const view of views) await checkView(view, views, shapes, own);
         }
         expect((await refresh(bench)).failed).toEqual([]);
       }
       for (const [slug] of types.entries()) {
         const own = stored.filter((each) => each.slug === `t${slug}`);
         const all = new Map<View, readonly Shown[]>();
-        for (const view of await viewsOf(`t${slug}`)) all.set(view, await checkView(view, own));
+        const views = await viewsOf(`t${slug}`);
+        const shapes = shapesIn(own.map(({ root }) => root));
+        for (const view of views) all.set(view, await checkView(view, views, shapes, own));
         const top = [...all.keys()].find(({ arrays }) => arrays.length === 0);
         if (top === undefined) continue;
         for (const [place, row] of (all.get(top) ?? []).entries())
@@ -277,3 +308,44 @@ it(`typed views show what an independent oracle sees, or mark it, when fields ch
     { numRuns: TYPES / AT_A_TIME, endOnFailure: true },
   );
 });
+
+it(`typed views mark the same values whatever the order in which documents arrive (${ORDERS} types)`, async () => {
+  const shuffled = <T>(all: readonly T[]) => fc.shuffledSubarray([...all], { minLength: all.length });
+  const orders = fc
+    .array(simple, { minLength: 3, maxLength: 9 })
+    .map((few) => [...few, ...Array<Record<string, Json>>(40).fill(few[0] ?? {})].map((root, id) => ({ root, id })))
+    .chain((all) => fc.tuple(shuffled(all), shuffled(all), fc.integer({ min: 1, max: 40 })));
+  await fc.assert(
+    fc.asyncProperty(orders, async ([first, second, split]) => {
+      const [one, other] = [await marksOf(first, split), await marksOf(second, 41 - split)];
+      // An object has columns only if it arrived before an array, and it is a row in the view of the array in any case.
+      const both = (marks: readonly string[]) =>
+        marks.filter((mark) => [one, other].every(({ places }) => places.has(mark.split('| ')[1] ?? '')));
+      expect(both(one.marks)).toEqual(both(other.marks));
+    }),
+    { numRuns: ORDERS, endOnFailure: true },
+  );
+});
+
+/** Stores documents in two parts. Returns the columns and views by their places, and what each row names in `unfit_fields`. */
+async function marksOf(documents: readonly { readonly root: Json; readonly id: number }[], split: number) {
+  await emptyReports(bench);
+  const feed = await bench.takeFeed();
+  for (const part of [documents.slice(0, split), documents.slice(split)]) {
+    const type = { slug: 't', name: 't' };
+    await feed.commit(part.map(({ root, id }) => entryJson({ scanId: `scan-${id}`, documentType: type, data: root })));
+    expect((await refresh(bench)).failed).toEqual([]);
+  }
+  const views = await viewsOf('t');
+  const named = new Map(views.map(({ name, arrays }) => [name, JSON.stringify(arrays)]));
+  const places = new Set(named.values());
+  const marks: string[] = [];
+  for (const view of views) {
+    const row = JSON.stringify(view.arrays);
+    const columns = new Map(view.columns.map(({ name, path }) => [name, `${row} ${JSON.stringify(path)}`]));
+    for (const place of columns.values()) places.add(place);
+    for (const { scan_id, positions, unfit } of await readRows(view))
+      marks.push(...unfit.map((name) => `${row} ${scan_id} ${positions}| ${columns.get(name) ?? named.get(name)}`));
+  }
+  return { places, marks: marks.sort() };
+}

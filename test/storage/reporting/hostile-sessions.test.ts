@@ -151,6 +151,13 @@ it('every function and view says the same in a session with any settings', async
     lieferant: 'x',
   });
   await store({ betrag: raw('2.5'), neu: 1 }, 'lieferschein');
+  // So that one shape is an exception.
+  const shapes = [{ n: { m: 1 } }, ...Array(40).fill({ n: 1 })];
+  await feed().commit(
+    shapes.map((data, place) =>
+      entryJson({ scanId: `shape-${place}`, documentType: { slug: 'lieferschein x', name: 'x' }, data }),
+    ),
+  );
   await store(undefined, 'rechnung', { status: 'failed', failureReason: 'x', error: 'Nicht lesbar \\d' });
   await feed().commit([
     entryJson({ scanId: 'scan-1', revision: 2, data: DOCUMENT }),

@@ -88,24 +88,75 @@ function microsecondsOf(text: string): string | null {
   return String(BigInt(seconds) * 1_000_000n + BigInt(fraction.padEnd(6, '0')));
 }
 
-/** The columns that are null although the document has a value of another type there: the first column decides the type. */
-export function unfitColumns(root: Json, columns: readonly Column[]): readonly string[] {
-  const decided = new Map<string, { readonly path: readonly string[]; readonly field?: Column; names: string[] }>();
-  for (const column of columns) {
-    for (let depth = 1; depth <= column.path.length; depth += 1) {
-      const path = column.path.slice(0, depth);
-      const known = decided.get(JSON.stringify(path));
-      if (known === undefined) {
-        const own = { path, names: [column.name], ...(depth === column.path.length && { field: column }) };
-        decided.set(JSON.stringify(path), own);
-      } else if (known.field === undefined && depth < column.path.length) known.names.push(column.name);
+/** What a value is, whatever its type. */
+type Shape = 'scalar' | 'object' | 'array';
+
+function shapeOf(value: Json): Shape {
+  if (Array.isArray(value)) return 'array';
+  return isObject(value) ? 'object' : 'scalar';
+}
+
+/** How often each shape occurs at a place, by the keys that lead there; elements of an array are at the place of the array. */
+export type Shapes = ReadonlyMap<string, Readonly<Record<Shape, number>>>;
+
+export function shapesIn(documents: readonly Json[]): Shapes {
+  const shapes = new Map<string, Record<Shape, number>>();
+  const count = (object: Json, keys: readonly string[]): void => {
+    if (!isObject(object)) return;
+    for (const [key, value] of Object.entries(object)) {
+      if (isEmpty(value)) continue;
+      const place = JSON.stringify([...keys, key]);
+      const counts = shapes.get(place) ?? { scalar: 0, object: 0, array: 0 };
+      counts[shapeOf(value)] += 1;
+      shapes.set(place, counts);
+      for (const inner of Array.isArray(value) ? value : [value]) count(inner, [...keys, key]);
     }
-  }
-  const unfit: string[] = [];
-  for (const { path, field, names } of decided.values()) {
+  };
+  for (const document of documents) count(document, []);
+  return shapes;
+}
+
+/** Whether the shape is an exception among the values of a place: its count has five binary digits less than that of all. */
+function isException(shapes: Shapes, place: readonly string[], shape: Shape): boolean {
+  const counts = shapes.get(JSON.stringify(place));
+  if (counts === undefined || counts[shape] === 0) return false;
+  const all = counts.scalar + counts.object + counts.array;
+  return counts[shape].toString(2).length + 5 <= all.toString(2).length;
+}
+
+/** A typed view. */
+export interface View {
+  readonly name: string;
+  readonly arrays: readonly (readonly string[])[];
+  readonly columns: readonly Column[];
+}
+
+/**
+ * The columns of a row that are null, and the views of its arrays that have no rows, although it has another value at their place
+ * or around it. A column whose shape is an exception there misses no values of other shapes.
+ */
+export function unfitNames(root: Json, view: View, views: readonly View[], shapes: Shapes): readonly string[] {
+  const outer = view.arrays.flat();
+  const misses = (path: readonly string[], shape: Shape, holds: (value: Json) => boolean) => {
     const value = valueAt(root, path);
-    if (isEmpty(value)) continue;
-    if (field === undefined ? !isObject(value) : cellOf(value, field.type) === null) unfit.push(...names);
-  }
-  return unfit.sort();
+    if (value === undefined || isEmpty(value) || holds(value)) return false;
+    return shapeOf(value) === shape || !isException(shapes, [...outer, ...path], shape);
+  };
+  const lacksObject = (path: readonly string[]) =>
+    path.some((_, depth) => depth > 0 && misses(path.slice(0, depth), 'object', isObject));
+  const columns = view.columns.filter(({ path, type }, place) => {
+    if (lacksObject(path)) return true;
+    const isSame = (other: Column) => other.type !== 'jsonb' && JSON.stringify(other.path) === JSON.stringify(path);
+    if (type === 'jsonb' || view.columns.findIndex(isSame) !== place) return false;
+    return misses(path, 'scalar', (value) => cellOf(value, type) !== null);
+  });
+  const inner = views.filter(
+    ({ arrays }) =>
+      arrays.length === view.arrays.length + 1 && JSON.stringify(arrays.slice(0, -1)) === JSON.stringify(view.arrays),
+  );
+  const arrays = inner.filter((each) => {
+    const path = each.arrays.at(-1) ?? [];
+    return lacksObject(path) || misses(path, 'array', (value) => shapeOf(value) !== 'scalar');
+  });
+  return [...columns, ...arrays].map(({ name }) => name).sort();
 }
