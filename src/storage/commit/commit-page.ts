@@ -74,7 +74,7 @@ const IDLE_TIMEOUT = sql.lit('5s');
 const FENCED: CommitOutcome = { kind: 'fenced' };
 
 function committed(row: CommitRow, readAt: number): CommitOutcome {
-  const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
+  const { inserted = 0, updated = 0, filled = 0, unchanged = 0, stale = 0, quarantined = 0, conflicts = 0 } = row;
   return {
     kind: 'committed',
     counts: { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] },

@@ -3,9 +3,9 @@ import type { CommitCounts } from '../../core/counts.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 
 /** The answer of a commit statement: one row for each feed whose position was the expected one. */
-export interface CommitRow extends Omit<CommitCounts, 'stored'> {
+export interface CommitRow extends Partial<Omit<CommitCounts, 'stored'>> {
   name: string;
-  stored: string[] | null;
+  stored?: string[] | null;
   end_claimed: boolean;
   data_complete_as_of: Date | null;
   lag_ms: number | null;

@@ -51,11 +51,10 @@ const JUDGED: Comparison = {
   inDoubt: sql`judged.in_doubt`,
 };
 
-/** `counts` of a commit without entries. */
+/** `counts` of a commit without entries. It has few columns: most commits of a feed at its end are of this kind. */
 const NO_ENTRIES = sql`
 counts AS (
-  SELECT 0 AS inserted, 0 AS updated, 0 AS filled, 0 AS unchanged, 0 AS stale, 0 AS conflicts, 0 AS quarantined,
-    NULL::json AS stored, false AS brings_new
+  SELECT 0 AS inserted, 0 AS updated, false AS brings_new
 )`;
 
 /**
