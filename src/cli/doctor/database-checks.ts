@@ -20,7 +20,6 @@ import { counted } from '../terminal/format.js';
 import { describeOngoing } from '../terminal/show-status.js';
 import {
   type Checks,
-  compareClocks,
   type Finding,
   failing,
   messageOf,
@@ -61,7 +60,6 @@ const CHECKS: Checks<DatabaseContext> = {
   'database version': checkVersion,
   'database encoding': checkEncoding,
   'database writable': checkWritable,
-  'database clock': checkClock,
   pooler: checkPooler,
   schema: checkSchema,
   rights: checkRights,
@@ -81,7 +79,7 @@ interface GivenSettings {
 /** Checks the database from the login to its contents. Leaves nothing in it. */
 export async function checkDatabase(
   { database: settings, feed, service }: GivenSettings,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
+  clock: Pick<Clock, 'monotonic'>,
 ): Promise<readonly Finding[]> {
   if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'requires the settings of the database');
   const database = open(settings.connection);
@@ -118,12 +116,10 @@ function open(connection: ClientOptions): Database {
   });
 }
 
-async function readServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>) {
+async function readServer(database: Database, clock: Pick<Clock, 'monotonic'>) {
   const begun = clock.monotonic();
-  await readServerFacts(database.sql); // includes the login, whose duration would distort the comparison of the clocks
-  const [tookMs, sentAt] = [clock.monotonic() - begun, clock.now()];
   const facts = await readServerFacts(database.sql);
-  return { ...facts, tookMs, clockAheadMs: facts.now.getTime() - (sentAt + clock.now()) / 2 };
+  return { ...facts, tookMs: clock.monotonic() - begun };
 }
 
 function checkLogin({ connection: { host, port } }: DatabaseSettings, { role, database, tls, tookMs }: Server): Result {
@@ -154,10 +150,6 @@ async function checkWritable({ server, connection }: DatabaseContext): Promise<R
   if (reason !== null) return failing(reason);
   await tryWrite(connection);
   return ok('the server is a primary and accepts writes');
-}
-
-function checkClock({ server }: DatabaseContext): Result {
-  return compareClocks('the database', server.clockAheadMs, 'scanfeed does not compare times of the two');
 }
 
 async function checkPooler({ settings }: DatabaseContext): Promise<Result> {

@@ -51,18 +51,3 @@ export function messageOf(error: unknown): string {
   const { kind, message } = (error ?? {}) as { kind?: unknown; message?: unknown };
   return typeof kind === 'string' && typeof message === 'string' ? message : 'an unexpected error; please report it';
 }
-
-/** Tolerance of the comparison of clocks, milliseconds: a `Date` header has whole seconds, and an answer takes time. */
-const CLOCK_TOLERANCE_MS = 2_000;
-
-/**
- * Compares another clock with this machine's.
- * @param aheadMs how far the other clock is ahead, milliseconds
- * @param effect consequence of the difference
- */
-export function compareClocks(owner: string, aheadMs: number, effect: string): Result {
-  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return ok('within 2 s of the clock of this machine');
-  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
-  const direction = aheadMs > 0 ? 'ahead of' : 'behind';
-  return warning(`${owner} is ${seconds} s ${direction} this machine; ${effect}; synchronize both clocks with NTP`);
-}

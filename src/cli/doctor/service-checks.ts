@@ -5,7 +5,6 @@ import type { FeedSettings, ServiceSettings } from '../../settings/settings.js';
 import { withClient } from '../context/with-service.js';
 import {
   type Checks,
-  compareClocks,
   type Finding,
   failing,
   messageOf,
@@ -47,7 +46,6 @@ const CHECKS: Checks<ServiceContext> = {
   'service TLS': checkTls,
   'delivery feed': checkFeed,
   'document type': checkDocumentType,
-  'service clock': checkClock,
   'service cache': checkCache,
 };
 
@@ -83,12 +81,11 @@ export async function checkService(
 async function readFirstEntry(
   client: ServiceClient,
   filters: FeedSettings['filters'],
-  clock: Pick<Clock, 'now' | 'monotonic'>,
+  clock: Pick<Clock, 'monotonic'>,
 ) {
-  const [begun, sentAt] = [clock.monotonic(), clock.now()];
+  const begun = clock.monotonic();
   const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
-  const clockAheadMs = page.serviceDate === null ? null : page.serviceDate.getTime() - (sentAt + clock.now()) / 2;
-  return { tookMs: clock.monotonic() - begun, entries: page.items.length, clockAheadMs, cache: page.cache ?? null };
+  return { tookMs: clock.monotonic() - begun, entries: page.items.length, cache: page.cache ?? null };
 }
 
 /** @param error null if the request was answered */
@@ -139,12 +136,6 @@ async function checkDocumentType({ filters, answer, readEntry }: ServiceContext)
   const { status, message } = describeFailure(typed.reason);
   if (status !== 404) return failing(message);
   return failing(`${slug} is unknown to the service; correct the document type: ${message}`);
-}
-
-function checkClock({ answer }: ServiceContext): Result {
-  if (answer === null) return skipped('requires an answer from the feed');
-  if (answer.clockAheadMs === null) return ok('unknown: the service sends no Date header');
-  return compareClocks('the service', answer.clockAheadMs, 'scanfeed corrects its freshness for this');
 }
 
 /** A cache that keeps responses gives the answer to a repeated request. */

@@ -181,7 +181,7 @@ describe('doctor checks of the service', () => {
         message: expect.stringMatching(/401.*check the key; the service says: ".+"/),
       },
       'document type': { outcome: 'ok' },
-      'service clock': { outcome: 'skipped' },
+      'service cache': { outcome: 'skipped' },
       schema: { outcome: 'ok' },
     });
     const service = await scripted(refuse(403, 'Keine Organisation.'));
@@ -205,20 +205,6 @@ describe('doctor checks of the service', () => {
     });
   });
 
-  it('warns when the clocks differ by two seconds or more', async () => {
-    const body = { items: [], nextCursor: 'c' };
-    const at = (ms: number) => reply(200, body, { date: new Date(Date.now() + ms).toUTCString() });
-    const ask = async (answer: ReturnType<typeof reply>) => {
-      const service = await scripted(answer, answer);
-      return (await examine({ SCANFEED_BASE_URL: service.baseUrl }))['service clock'];
-    };
-    expect(await ask(at(-90_000))).toMatchObject({
-      outcome: 'warning',
-      message: expect.stringMatching(/^the service is (89|9[01]) s behind this machine/),
-    });
-    expect(await ask(at(0))).toMatchObject({ outcome: 'ok' });
-  });
-
   it('warns about a cache that answers a repeated request', async () => {
     const body = { items: [], nextCursor: 'c' };
     const cached = reply(200, body, { age: '7', via: '1.1 edge' });
@@ -239,7 +225,7 @@ describe('doctor checks of the service', () => {
       'service connection': { outcome: 'failing', message: expect.stringMatching(message) },
       'service TLS': { outcome: 'skipped' },
       'delivery feed': { outcome: 'skipped' },
-      'service clock': { outcome: 'skipped' },
+      'service cache': { outcome: 'skipped' },
     });
   });
 
