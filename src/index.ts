@@ -45,19 +45,7 @@ export {
   TimeoutError,
 } from './service/errors/request-errors.js';
 export { ServiceError } from './service/errors/service-error.js';
-export {
-  AuthenticationError,
-  ConflictError,
-  ForbiddenError,
-  HttpStatusError,
-  InvalidRequestError,
-  NotFoundError,
-  type Operation,
-  RateLimitedError,
-  RedirectError,
-  ServerError,
-  UnexpectedStatusError,
-} from './service/errors/status-errors.js';
+export { HttpStatusError, type Operation } from './service/errors/status-errors.js';
 export type { FeedQuery } from './service/feed-query.js';
 export type { RequestClock } from './service/http/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/http/dispatcher.js';

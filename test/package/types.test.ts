@@ -26,10 +26,10 @@ test.each([
 
 const CONSUMER = `
 import {
-  AuthenticationError,
   type FeedEntry,
   type FollowedPage,
   followFeed,
+  HttpStatusError,
   RecognitionClient,
   type Run,
   ServiceError,
@@ -89,7 +89,7 @@ export async function submit(client: RecognitionClient, file: Blob): Promise<Run
     const result: SubmitResult = await client.submit(request);
     return await client.getRun(result.scanId);
   } catch (error) {
-    if (error instanceof AuthenticationError) console.log(error.germanText);
+    if (error instanceof HttpStatusError && error.status === 401) console.log(error.germanText);
     if (error instanceof ServiceError && error.action === 'retry') return null;
     throw error;
   }

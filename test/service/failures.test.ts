@@ -324,8 +324,8 @@ describe('a redirect', () => {
   it('is an error and never followed, not even to the same origin', async () => {
     for (const location of [`${context.service.baseUrl}/scans`, 'https://elsewhere.example/']) {
       context.service.answer(refuse(302, 'woanders', { location }));
-      const error = (await rejection(readPage())) as errors.RedirectError;
-      expect(error).toBeInstanceOf(errors.RedirectError);
+      const error = (await rejection(readPage())) as errors.HttpStatusError;
+      expect(error).toMatchObject({ name: 'HttpStatusError', kind: 'redirect' });
       expect(error.message).not.toContain('elsewhere');
     }
     expect(context.service.requests).toHaveLength(2);

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { NotFoundError } from '../../service/errors/status-errors.js';
+import { HttpStatusError } from '../../service/errors/status-errors.js';
 import { createRateLimit } from '../../service/http/rate-limit.js';
 import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
@@ -73,13 +73,13 @@ function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: 
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
       // The daemon retries a 404, because the feed has just listed the run. Here it is the final answer.
-      throw error instanceof NotFoundError ? notFound(error, settings.baseUrl) : error;
+      throw error instanceof HttpStatusError && error.status === 404 ? notFound(error, settings.baseUrl) : error;
     });
   return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
 }
 
 /** The interface requires the version in the address. Without it every run is missing, so the address is the likely cause. */
-function notFound({ message, germanText }: NotFoundError, baseUrl: string): CommandFailure {
+function notFound({ message, germanText }: HttpStatusError, baseUrl: string): CommandFailure {
   if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
   const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
   return new CommandFailure(

@@ -5,7 +5,6 @@ import type { ServiceClient, SubmitResult } from '../../service/client.js';
 import { BodyTooLargeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { ConflictError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
@@ -151,7 +150,7 @@ async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Pr
     for (let runs = 1; runs <= MAX_FAILED_RUNS; runs += 1) {
       attempts = { sent: 0, mayBeAccepted: false };
       const answer = await sendFile(file, key, options, send, attempts).catch((error) => {
-        if (!(error instanceof ConflictError)) throw error;
+        if (!isConflict(error)) throw error;
         conflicts += 1;
         // After a lost answer the conflict may be with our own request, whose run must not be created twice.
         if (!resubmitFailed || attempts.sent > 1 || conflicts > 1) throw error;
@@ -252,8 +251,12 @@ class FileChanged extends CommandFailure {
 }
 
 function adviceOn(error: unknown, { sent, mayBeAccepted }: Attempts, conflicts: number): string | undefined {
-  if (error instanceof ConflictError) return `${causeOfConflict(sent, conflicts)}; ${FIND_FIRST}`;
+  if (isConflict(error)) return `${causeOfConflict(sent, conflicts)}; ${FIND_FIRST}`;
   return mayBeAccepted ? 'repeat the command, which finds the run if there is one' : undefined;
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof ServiceError && error.status === 409;
 }
 
 const FIND_FIRST = 'look for its run before you use --new, which creates another';

@@ -18,8 +18,8 @@ export interface Refusal {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** The service answered with a status that is not success (interface 7). */
-export abstract class HttpStatusError extends ServiceError {
+/** The service answered with a status that is not success (interface 7). A redirect is never followed. */
+export class HttpStatusError extends ServiceError {
   readonly kind: string;
   override readonly status: number;
   override readonly germanText: string | undefined;
@@ -42,33 +42,6 @@ export abstract class HttpStatusError extends ServiceError {
   }
 }
 
-/** 400. For the feed: the cursor, or a setting. For a submission, also 413 and 415: the document, its type or a missing Idempotency-Key. */
-export class InvalidRequestError extends HttpStatusError {}
-
-/** 401. */
-export class AuthenticationError extends HttpStatusError {}
-
-/** 403. */
-export class ForbiddenError extends HttpStatusError {}
-
-/** 404. For the feed and a submission: no such document type. For a single run: no such scan, perhaps not yet. */
-export class NotFoundError extends HttpStatusError {}
-
-/** 409 for a submission. A different request requires a different key. */
-export class ConflictError extends HttpStatusError {}
-
-/** 429. The interface defines no limits; the pause is that of `Retry-After`, if sent. */
-export class RateLimitedError extends HttpStatusError {}
-
-/** 5xx. */
-export class ServerError extends HttpStatusError {}
-
-/** 3xx: never followed, since the key must not leave its origin. */
-export class RedirectError extends HttpStatusError {}
-
-/** A status that the interface does not define for the operation. */
-export class UnexpectedStatusError extends HttpStatusError {}
-
 const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
   submit:
     'the submission is invalid; check the environment, the document type, that the file is a PDF and not too large, and whether an Idempotency-Key is mandatory',
@@ -87,25 +60,25 @@ const UNEXPECTED = 'a status that the interface does not define; check the base 
 export function httpStatusError(of: Refusal): HttpStatusError {
   const { status, operation } = of;
   const isSubmission = operation === 'submit';
-  if (isRedirect(status)) return new RedirectError(of, 'hold', REDIRECTED);
-  if (status === 400) return new InvalidRequestError(of, isSubmission ? 'data' : 'hold', INVALID_REQUEST[operation]);
-  if (status === 401) return new AuthenticationError(of, 'hold', 'the API key is missing or invalid; check the key');
+  if (isRedirect(status)) return new HttpStatusError(of, 'hold', REDIRECTED);
+  if (status === 400) return new HttpStatusError(of, isSubmission ? 'data' : 'hold', INVALID_REQUEST[operation]);
+  if (status === 401) return new HttpStatusError(of, 'hold', 'the API key is missing or invalid; check the key');
   if (status === 403) {
-    return new ForbiddenError(of, 'hold', 'the API key belongs to no organization; ask the operators of the service');
+    return new HttpStatusError(of, 'hold', 'the API key belongs to no organization; ask the operators of the service');
   }
-  if (status === 404 && operation === 'run') return new NotFoundError(of, 'retry', NO_RUN);
-  if (status === 404) return new NotFoundError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);
+  if (status === 404 && operation === 'run') return new HttpStatusError(of, 'retry', NO_RUN);
+  if (status === 404) return new HttpStatusError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);
   if (status === 409 && isSubmission) {
-    return new ConflictError(of, 'data', 'the Idempotency-Key was already used with a different request');
+    return new HttpStatusError(of, 'data', 'the Idempotency-Key was already used with a different request');
   }
-  if (status === 429) return new RateLimitedError(of, 'retry', 'too many requests; try again later');
+  if (status === 429) return new HttpStatusError(of, 'retry', 'too many requests; try again later');
   if (status >= 500 && status < 600) {
-    return new ServerError(of, 'retry', 'the service has an internal problem; try again later');
+    return new HttpStatusError(of, 'retry', 'the service has an internal problem; try again later');
   }
   if (isSubmission && (status === 413 || status === 415))
-    return new InvalidRequestError(of, 'data', INVALID_REQUEST.submit);
+    return new HttpStatusError(of, 'data', INVALID_REQUEST.submit);
   const meaning = isSubmission && status >= 400 && status < 500 ? NO_SCHEMA : UNEXPECTED;
-  return new UnexpectedStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', meaning);
+  return new HttpStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', meaning);
 }
 
 function isRedirect(status: number): boolean {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { FeedService } from '../../sync/ports/index.js';
-import { HttpStatusError, httpStatusError, NotFoundError } from '../errors/status-errors.js';
+import { HttpStatusError, httpStatusError } from '../errors/status-errors.js';
 
 /** Maximum pause that a request waits for, milliseconds: as long as a page may wait for its results. */
 const MAX_WAIT_MS = 20_000;
@@ -43,5 +43,5 @@ export function obeyRetryAfter(service: FeedService, clock: Pick<Clock, 'monoton
 
 /** A refused key or setting is retried whatever the service asks for, and a missing run says nothing about the others. */
 function asksForPause(error: unknown): error is HttpStatusError {
-  return error instanceof HttpStatusError && error.action === 'retry' && !(error instanceof NotFoundError);
+  return error instanceof HttpStatusError && error.action === 'retry' && error.status !== 404;
 }
