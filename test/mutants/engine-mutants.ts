@@ -21,9 +21,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the cursor is stored before the rows',
     patch(
       storeFeedPage,
-      'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
+      'const outcome = await store.commitPage({ lease, from: page.at.cursor, to, freshness, ...content });',
       `const nothing = { batch: [], quarantine: [] };
-       await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
+       await store.commitPage({ lease, from: page.at.cursor, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
        const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),
   ),
@@ -284,6 +284,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a pass keeps its rejected cursor when a page has none',
-    patch(storePage, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? storedCursor;'),
+    patch(runPass, 'from: cursor, to, end', 'from: cursor, to: page.next ?? cursor, end'),
   ),
 ];

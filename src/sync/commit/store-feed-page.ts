@@ -30,11 +30,10 @@ export function storeFeedPage(page: CheckedPage, context: PageContext, signal: A
       reading: 'feed',
       isLast: false,
       store: { tryEntries, notYetQuarantined: store.notYetQuarantined },
-      storedCursor: page.at.cursor,
-      commit: async (content, { from, to, end }) => {
+      commit: async (content, to, end) => {
         observer.ticked(stepMs);
         const freshness = { end, ...claim };
-        const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
+        const outcome = await store.commitPage({ lease, from: page.at.cursor, to, freshness, ...content });
         if (outcome.kind === 'fenced') return outcome;
         leases.extended(lease, outcome.asOf.readAt);
         observer.leading(outcome.asOf.readAt + leaseTtlMs);

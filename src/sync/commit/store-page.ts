@@ -28,15 +28,6 @@ import { commitWithoutRefused, type PageContent } from './quarantine-refused.js'
 /** What follows a page. `fenced`: the lease was lost, or another position is stored. */
 export type PageProgress = Progress | 'fenced';
 
-/** The position to commit with a page. */
-export interface PageMove {
-  /** The cursor that must be stored when the page is committed, and the one to store with it. */
-  readonly from: string | null;
-  readonly to: string | null;
-  /** Whether the page is the end, so that what it proves may be claimed. */
-  readonly end: EndClaim;
-}
-
 /** The feed or the pass whose page is stored. */
 export interface PageOwner {
   readonly reading: Reading;
@@ -50,15 +41,13 @@ export interface PageOwner {
   readonly retryWakeUp: RetryWakeUp;
   /** Whether the page is known to be the last, whatever follows. */
   readonly isLast: boolean;
-  /** The cursor that must be stored when the page is committed. */
-  readonly storedCursor: string | null;
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
   readonly recentCursors: RecentCursors;
   /** The page before, if it is still being stored. */
   readonly before: Promise<PageResult> | null;
-  /** Commits the content of a page with its position. */
-  readonly commit: (content: PageContent, move: PageMove) => Promise<CommitOutcome>;
+  /** Commits the content of a page and moves to a cursor, if the page was read from the stored position. */
+  readonly commit: (content: PageContent, to: string | null, end: EndClaim) => Promise<CommitOutcome>;
   /** Called right after the commit of a page, before any further request. */
   readonly onCommitted: (outcome: Committed, entries: readonly CheckedEntry[]) => void;
 }
@@ -76,7 +65,7 @@ export interface PageResult {
  * @throws MostlyBad
  */
 export async function storePage(page: CheckedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
-  const { isLast, service, store, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
+  const { isLast, service, store, lease, breaker, retryWakeUp, commit, onCommitted } = owner;
   const { filters } = owner.read;
   const { deadEnd: previous, recentCursors } = owner;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
@@ -93,8 +82,7 @@ export async function storePage(page: CheckedPage, owner: PageOwner, signal: Abo
     async (toStore) => {
       quality = await qualityOfNew(page, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      const move = { from: storedCursor, to, end };
-      return commitOverlapping(owner.before, () => commit(toStore, move));
+      return commitOverlapping(owner.before, () => commit(toStore, to, end));
     },
     (batch) => store.tryEntries(lease, batch),
     signal,

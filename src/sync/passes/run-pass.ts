@@ -163,13 +163,12 @@ function storePassPage(
       isLast: endsAtUntil && reachesBeyond(page, until),
       lease,
       breaker,
-      storedCursor: cursor,
       deadEnd,
       recentCursors,
       before: null,
-      commit: (content, { from, to, end }) =>
+      commit: (content, to, end) =>
         store.commitPass({
-          ...{ lease, id, begunAt, until, from, to, end, feedHadCursor, pace, ...content },
+          ...{ lease, id, begunAt, until, from: cursor, to, end, feedHadCursor, pace, ...content },
           deliveredUpTo: deliveredUpTo(page, until),
           entries: page.items,
         }),
