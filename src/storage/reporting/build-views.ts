@@ -7,6 +7,7 @@ import { grantView } from './reader-role.js';
 import type { ReportView } from './report-view.js';
 import type { StoredView } from './stored-rows.js';
 import { findForeignViews, readReportViews } from './stored-views.js';
+import { readRareShapes } from './value-shapes.js';
 import { type ViewDefinition, viewDefinition } from './view-definition.js';
 
 /** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
@@ -20,7 +21,10 @@ export interface ViewFailure {
   readonly error: unknown;
 }
 
-/** Builds the views whose definition has changed, each in its own transaction: one that fails does not block the others. */
+/**
+ * Builds the views whose definition has changed, each in its own transaction: one that fails does not block the others. Returns the
+ * definitions of all views, too.
+ */
 export async function buildViews(
   connection: StoreConnection,
   readerRole: string | null,
@@ -30,7 +34,8 @@ export async function buildViews(
   const existing = await readBuilt(connection);
   const built: string[] = [];
   const failed: ViewFailure[] = [];
-  for (const { view, fingerprint, ...defined } of await defineViews(connection)) {
+  const views = await defineViews(connection);
+  for (const { view, fingerprint, ...defined } of views) {
     const before = existing.get(view.name);
     if ((before?.exists && before.fingerprint === fingerprint) || !isDue(view.name)) continue;
     try {
@@ -46,7 +51,7 @@ export async function buildViews(
       if (classifyError(error).kind === 'connection') break;
     }
   }
-  return { built, failed };
+  return { views, built, failed };
 }
 
 /** Returns an error with the remedy if the view belongs to another role. */
@@ -58,16 +63,14 @@ async function explainOwner(connection: StoreConnection, view: string, error: un
   return new DatabaseError(REFUSED, 'permission', 'hold', message);
 }
 
-/** Returns the current definitions of the views that keep their rows in a table. */
-export async function findStoredViews(connection: StoreConnection): Promise<readonly StoredView[]> {
-  return (await defineViews(connection)).filter(({ view }) => view.storesRows);
-}
+const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the current definitions of all views. */
 export async function defineViews(connection: StoreConnection): Promise<readonly (StoredView & ViewDefinition)[]> {
   const views = await readReportViews(connection);
+  const rareShapes = await readRareShapes(connection);
   return views.map((view) => {
-    const definition = viewDefinition(connection.tables, view, views);
+    const definition = viewDefinition(connection.tables, view, views, rareShapes.get(view.slug) ?? NONE);
     return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements('')).digest('hex') };
   });
 }

@@ -3,6 +3,7 @@ import { columnName, type NameRules, viewName } from './names.js';
 import {
   COMMON,
   type ColumnType,
+  leastShareOf,
   pathKey,
   REPORT_LIMITS,
   type ReportColumn,
@@ -44,18 +45,34 @@ export function decideColumns(
   });
 }
 
-/** Returns the document types of which a field or array is left out because only a few of the documents have it. Pure. */
+/**
+ * Returns the document types of which a field or array is left out because only a few of the documents have it. Pure.
+ * @param decided the views with the columns of what was found
+ */
 export function typesLeavingOutFields(
   known: readonly ReportView[],
   found: readonly SeenField[],
+  decided: readonly ReportView[],
   naming: NamingContext,
 ): ReadonlySet<string> {
-  const common = found.map((field) => ({ ...field, count: field.count + COMMON }));
-  const sizes = new Map(decideColumns(known, found, naming).map((view) => [viewKey(view), view.columns.length]));
+  const wide = wideTypes(decided);
+  if (wide.size === 0) return wide;
+  const common = found.flatMap((field) => (wide.has(field.slug) ? [{ ...field, count: field.count + COMMON }] : []));
+  const sizes = new Map(decided.map((view) => [viewKey(view), view.columns.length]));
   const larger = decideColumns(known, common, naming).filter(
     (view) => view.columns.length > (sizes.get(viewKey(view)) ?? -1),
   );
   return new Set(larger.map(({ slug }) => slug));
+}
+
+/** Returns the document types that fill the share of a limit from which on rare fields or arrays are left out. */
+function wideTypes(views: readonly ReportView[]): ReadonlySet<string> {
+  const { columns, viewsOfType } = REPORT_LIMITS;
+  const types = [...groupBy(views, ({ slug }) => slug)].filter(
+    ([, ofType]) =>
+      ofType.length >= leastShareOf(viewsOfType) || ofType.some((view) => view.columns.length >= leastShareOf(columns)),
+  );
+  return new Set(types.map(([slug]) => slug));
 }
 
 const DIGIT = /\d/;
@@ -102,7 +119,7 @@ function addViews(
   for (const { slug } of known) ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
   const add = (slug: string, arrays: ReportView['arrays'], history: boolean) => {
     const name = viewName(slug, arrays, taken, history ? '_history' : '');
-    const view = { id: null, name, slug, arrays, history, storesRows: false, columns: [], exceptions: [] };
+    const view = { id: null, name, slug, arrays, history, storesRows: false, columns: [] };
     taken.add(name);
     ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
     views.set(viewKey(view), view);

@@ -7,6 +7,7 @@ import { fixedColumnNames } from './fixed-columns.js';
 import type { ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
+import { storeShapes } from './value-shapes.js';
 
 /** A document that PostgreSQL could not search, such as a damaged one. Its fields get no columns. */
 export interface SkippedDocument {
@@ -75,7 +76,7 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     const found = await findFields(connection, sql`change_seq > ${at}::bigint AND change_seq <= ${last}::bigint`);
     const views = found.length === 0 ? known : await decideViews(connection, known, found, runs);
     const added = await storeDecisions(connection, known, views);
-    await sql`SELECT ${sql.id(tables.schema, 'count_shapes')}(${JSON.stringify(found)}::jsonb)`.execute(tx);
+    await storeShapes(connection, found, views);
     await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
@@ -89,9 +90,11 @@ async function decideViews(
   runs: number,
 ): Promise<readonly ReportView[]> {
   const naming = await readNamingContext(connection);
-  const seen = [...found];
+  const views = decideColumns(known, found, naming);
   // A failing search is repeated with a single document: none of the latest ones may make it fail again.
-  const slugs = runs === 1 ? [] : typesLeavingOutFields(known, found, naming);
+  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, naming)];
+  if (slugs.length === 0) return views;
+  const seen = [...found];
   for (const slug of slugs) {
     seen.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
   }

@@ -1,7 +1,7 @@
 import type { StoreConnection } from '../connection/store-connection.js';
-import { buildViews, findStoredViews, type ViewFailure } from './build-views.js';
+import { buildViews, type ViewFailure } from './build-views.js';
 import { findNewFields, type SkippedDocument } from './new-documents.js';
-import { storeNextRows } from './stored-rows.js';
+import { type StoredView, storeNextRows } from './stored-rows.js';
 
 /** The result of a refresh of the typed views. */
 export interface Refreshed {
@@ -42,12 +42,13 @@ export async function refreshReports(
   const build = async () => {
     const done = await buildViews(connection, readerRole, isDue);
     for (const name of done.built) built.add(name);
-    return done.failed;
+    return done;
   };
   const end = async (busy: boolean) => {
-    const notBuilt = await build();
-    const notStored = busy ? [] : await storeRows(connection, isDue, () => between(changes));
-    return { views, columns, failed: [...notBuilt, ...notStored], built: [...built], busy };
+    const { views: defined, failed } = await build();
+    const toStore = busy ? [] : defined.filter(({ view }) => view.storesRows && isDue(view.name));
+    const notStored = await storeRows(connection, toStore, () => between(changes));
+    return { views, columns, failed: [...failed, ...notStored], built: [...built], busy };
   };
   for (;;) {
     const found = await findNewFields(connection);
@@ -61,15 +62,14 @@ export async function refreshReports(
   }
 }
 
-/** Brings the tables of the views that have one up to date. Returns the views for which that failed. */
+/** Brings the tables of views up to date. Returns the views for which that failed. */
 async function storeRows(
   connection: StoreConnection,
-  isDue: (view: string) => boolean,
+  views: readonly StoredView[],
   between: () => Promise<boolean> | boolean,
 ): Promise<readonly ViewFailure[]> {
   const failed: ViewFailure[] = [];
-  for (const stored of await findStoredViews(connection)) {
-    if (!isDue(stored.view.name)) continue;
+  for (const stored of views) {
     const storeNext = () =>
       storeNextRows(connection, stored).catch((error: unknown) => {
         failed.push({ view: stored.view.name, error });

@@ -26,8 +26,6 @@ export interface ReportView {
   readonly storesRows: boolean;
   /** The columns in their order, which never changes. */
   readonly columns: readonly ReportColumn[];
-  /** Shapes that few values have: the keys that lead to them from the document, then `scalar`, `object` or `array`. */
-  readonly exceptions: readonly (readonly string[])[];
 }
 
 /** Returns a key that identifies a view by its rows. */
@@ -70,6 +68,11 @@ const RARE = { topLevel: 0.8, nested: 0.6 } as const;
 export function shareOf(limit: number, path: readonly string[], count: number): number {
   if (count >= COMMON) return limit;
   return limit * (path.length === 1 ? RARE.topLevel : RARE.nested);
+}
+
+/** Returns how much of a limit any field or array can fill. */
+export function leastShareOf(limit: number): number {
+  return limit * RARE.nested;
 }
 
 /** Returns what has reached a limit: all types together, views, and document types in quotes. */

@@ -9,13 +9,10 @@ export async function readReportViews({ db, tables }: StoreConnection): Promise<
     SELECT view.id, view.name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history,
       stores_rows AS "storesRows",
       COALESCE(jsonb_agg(jsonb_build_object('name', field.name, 'path', field.path, 'type', field.type)
-        ORDER BY field.position) FILTER (WHERE field.position IS NOT NULL), '[]') AS columns,
-      COALESCE(exceptions, '[]') AS exceptions
+        ORDER BY field.position) FILTER (WHERE field.position IS NOT NULL), '[]') AS columns
     FROM ${tables.reportViews} AS view
     LEFT JOIN ${tables.reportColumns} AS field ON field.view_id = COALESCE(view.history_of, view.id)
-    LEFT JOIN (SELECT document_type_slug, jsonb_agg(path || shape) AS exceptions
-      FROM ${sql.id(tables.schema, 'exceptional_shapes')} GROUP BY document_type_slug) AS rare USING (document_type_slug)
-    GROUP BY view.id, exceptions ORDER BY view.id`.execute(db);
+    GROUP BY view.id ORDER BY view.id`.execute(db);
   return rows;
 }
 

@@ -3,6 +3,7 @@ import { quoted, type Tables } from '../schema/schema.js';
 import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
 import { storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';
+import { type Shape, shapeKey } from './value-shapes.js';
 
 const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: readonly string[]]>> = {
   number: ['numeric', ['string', 'number', 'boolean']],
@@ -31,13 +32,22 @@ export interface ViewDefinition {
  * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
  * columns return null for values of other types.
  * @param views all views
+ * @param rareShapes those of its document type
  */
-export function viewDefinition(tables: Tables, view: ReportView, views: readonly ReportView[]): ViewDefinition {
+export function viewDefinition(
+  tables: Tables,
+  view: ReportView,
+  views: readonly ReportView[],
+  rareShapes: ReadonlySet<string>,
+): ViewDefinition {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
+  // Elements of arrays count like objects in place of the array.
+  const isRare: IsRare = (path, shape) =>
+    rareShapes.size > 0 && rareShapes.has(shapeKey(pathKey([...view.arrays.flat(), ...path]), shape));
   const columns = [
     ...ownColumns(view),
-    ...restColumns(tables, view, viewsWithin(view, views)),
-    ...fieldColumns(tables, view),
+    ...restColumns(tables, view, viewsWithin(view, views), isRare),
+    ...fieldColumns(tables, view, isRare),
   ];
   const list = columns.map((column) => `  ${column.expression} AS ${quoted(column.name)}`);
   const rows = `SELECT\n${list.join(',\n')}\n${source(tables, view)}`;
@@ -92,11 +102,14 @@ function valueAt(root: string, path: readonly string[]): string {
 const NOTES: Readonly<Record<string, string>> = { text: ', every value as text', number: ', if it is a number' };
 const EXCEPTION = '; few values have this shape, so unfit_fields does not name it where they have another';
 
-function fieldColumns(tables: Tables, view: ReportView): readonly FixedColumn[] {
+/** Whether few values of a field of a view have the shape. */
+type IsRare = (path: readonly string[], shape: Shape) => boolean;
+
+function fieldColumns(tables: Tables, view: ReportView, isRareAt: IsRare): readonly FixedColumn[] {
   const root = rootOf(view.arrays.length);
   return view.columns.map(({ name, path, type }) => {
     const note = NOTES[name.split('__')[1] ?? ''] ?? '';
-    const isRare = shapesOf(path, type).some(({ shape, path: at }) => isException(view, at, shape));
+    const isRare = shapesOf(path, type).some(({ shape, path: at }) => isRareAt(at, shape));
     return {
       name,
       expression: readAs(tables, type, valueAt(root, path)),
@@ -109,10 +122,15 @@ function readAs(tables: Tables, type: ColumnType, value: string): string {
   return `${quoted(tables.schema)}.as_${type}(${value})`;
 }
 
-function restColumns(tables: Tables, view: ReportView, within: readonly ReportView[]): readonly FixedColumn[] {
+function restColumns(
+  tables: Tables,
+  view: ReportView,
+  within: readonly ReportView[],
+  isRareAt: IsRare,
+): readonly FixedColumn[] {
   const root = rootOf(view.arrays.length);
   const schema = quoted(tables.schema);
-  const checked = expectedTypes(view, within);
+  const checked = expectedTypes(view, within, isRareAt);
   const texts = (values: readonly string[]) => `ARRAY[${values.map(pg.escapeLiteral).join(', ')}]`;
   const names = texts(checked.map(({ names: unfit }) => unfit.join(' ')));
   const types = texts(checked.map(({ type }) => type));
@@ -151,12 +169,12 @@ interface Expected {
  * returns the objects around fields, and the arrays that have a view. Columns of another shape do not matter, so the order does not
  * matter in which the shapes arrive. Pure.
  */
-function expectedTypes(view: ReportView, within: readonly ReportView[]): readonly Expected[] {
+function expectedTypes({ columns }: ReportView, within: readonly ReportView[], isRareAt: IsRare): readonly Expected[] {
   const expected = new Map<string, Expected>();
   const arrays = within.map((inner) => ({ name: inner.name, path: inner.arrays.at(-1) ?? [], type: 'array' }));
-  for (const field of [...view.columns, ...arrays]) {
+  for (const field of [...columns, ...arrays]) {
     for (const { path, type, shape } of shapesOf(field.path, field.type)) {
-      const isRare = isException(view, path, shape);
+      const isRare = isRareAt(path, shape);
       const key = pathKey([shape, ...path]);
       const before = expected.get(key);
       if (before === undefined) expected.set(key, { path, type, names: [field.name], isRare });
@@ -166,14 +184,13 @@ function expectedTypes(view: ReportView, within: readonly ReportView[]): readonl
   return [...expected.values()].filter(({ type, isRare }) => !isRare || (type !== 'object' && type !== 'array'));
 }
 
-/** Returns whether few values of a field have the shape. Elements of arrays count like objects in place of the array. */
-function isException({ arrays, exceptions }: ReportView, path: readonly string[], shape: string): boolean {
-  return exceptions.some((keys) => pathKey(keys) === pathKey([...arrays.flat(), ...path, shape]));
-}
-
 /** Returns the types of the objects around a field, and its own unless its column has values of any shape. */
-function shapesOf(path: readonly string[], type: string) {
-  const around = path.slice(1).map((_, depth) => ({ path: path.slice(0, depth + 1), type: 'object', shape: 'object' }));
+function shapesOf(
+  path: readonly string[],
+  type: string,
+): readonly Omit<Expected & { shape: Shape }, 'names' | 'isRare'>[] {
+  const object = { type: 'object', shape: 'object' } as const;
+  const around = path.slice(1).map((_, depth) => ({ path: path.slice(0, depth + 1), ...object }));
   return type === 'json' ? around : [...around, { path, type, shape: type === 'array' ? 'array' : 'scalar' }];
 }
 

@@ -149,6 +149,11 @@ interface ReportViewsTable {
   decided_at: InsertTimestamp;
 }
 
+interface ReportShapesTable {
+  document_type_slug: string;
+  counts: Json<Readonly<Record<string, Readonly<Record<string, number>>>>>;
+}
+
 interface ReportProgressTable {
   only_row: Generated<boolean>;
   change_seq: DefaultBigInteger;
@@ -175,6 +180,7 @@ export interface ScanfeedSchema {
   passes: PassesTable;
   processes: ProcessesTable;
   report_views: ReportViewsTable;
+  report_shapes: ReportShapesTable;
   report_progress: ReportProgressTable;
   report_settings: ReportSettingsTable;
   migrations: MigrationsTable;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { findStoredViews } from '../../../src/storage/reporting/build-views.js';
+import { defineViews } from '../../../src/storage/reporting/build-views.js';
 import { forgetProgress } from '../../../src/storage/reporting/new-documents.js';
 import { storeNextRows } from '../../../src/storage/reporting/stored-rows.js';
 import { choicesFrom } from '../../simulation/random-choices.js';
@@ -21,7 +21,7 @@ const storeRows = (isWanted = true) =>
   bench.rows(
     sql`UPDATE ${tables.reportViews} SET stores_rows = ${isWanted} WHERE name LIKE 'document_rechnung%' AND history_of IS NULL`,
   );
-const storedViews = () => findStoredViews(bench.connection);
+const storedViews = async () => (await defineViews(bench.connection)).filter(({ view }) => view.storesRows);
 /** Stores the rows of the next batch of changes of each view. */
 const storeBatch = async () => {
   for (const view of await storedViews()) await storeNextRows(bench.connection, view);

@@ -1,0 +1,96 @@
+import { sql } from 'kysely';
+import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import type { SeenField, SeenKind } from './find-fields.js';
+import { pathKey, type ReportView } from './report-view.js';
+
+export type Shape = 'scalar' | 'object' | 'array';
+
+/**
+ * How often the values of a document type were found with each shape, by the keys that lead to them. Empty texts, objects and arrays
+ * do not count.
+ */
+export type ShapeCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+const SHAPES: Readonly<Partial<Record<SeenKind, Shape>>> = {
+  object: 'object',
+  json: 'object',
+  array: 'array',
+  objects: 'array',
+};
+
+/** Returns a key that identifies a shape of the values to which these keys lead. */
+export function shapeKey(keys: string, shape: string): string {
+  return `${shape} ${keys}`;
+}
+
+/**
+ * Returns the shapes that few of the values at their place have: always if fewer than 1 in 32 do, never from 1 in 16. In between, the
+ * numbers of binary digits decide, so that views are built again a few dozen times at most, however many documents there are and
+ * in whatever order they arrive. Pure.
+ */
+export function rareShapes(counts: ShapeCounts): ReadonlySet<string> {
+  const rare = Object.entries(counts).flatMap(([keys, found]) => {
+    const all = Object.values(found).reduce((sum, count) => sum + count, 0);
+    const shapes = Object.keys(found).filter((shape) => binaryDigits(found[shape] ?? 0) + 5 <= binaryDigits(all));
+    return shapes.map((shape) => shapeKey(keys, shape));
+  });
+  return new Set(rare);
+}
+
+function binaryDigits(count: number): number {
+  return count.toString(2).length;
+}
+
+/**
+ * Adds values that were found. Only fields with columns and arrays with views count: documents may have any number of different
+ * keys. Pure.
+ */
+export function addShapes(before: ShapeCounts, found: readonly SeenField[], views: readonly ReportView[]): ShapeCounts {
+  const shown = new Set(views.flatMap(placesOf));
+  const counts = { ...before };
+  for (const { arrays, path, kind, count } of found) {
+    const place = pathKey([...arrays.flat(), ...path]);
+    if (kind === 'row' || !shown.has(place)) continue;
+    const shape = SHAPES[kind] ?? 'scalar';
+    counts[place] = { ...counts[place], [shape]: (counts[place]?.[shape] ?? 0) + count };
+  }
+  return counts;
+}
+
+/** Returns the keys of the fields of a view and of its array, those of the objects around them included. */
+function placesOf({ arrays, columns }: ReportView): readonly string[] {
+  const outer = arrays.flat();
+  const fields = [outer, ...columns.map(({ path }) => [...outer, ...path])];
+  return fields.flatMap((keys) => keys.map((_, depth) => pathKey(keys.slice(0, depth + 1))));
+}
+
+/** Returns the shapes that few values have, by document type. */
+export async function readRareShapes({ db }: StoreConnection): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const rows = await db.selectFrom('report_shapes').select(['document_type_slug', 'counts']).execute();
+  return new Map(rows.map(({ document_type_slug: slug, counts }) => [slug, rareShapes(counts)]));
+}
+
+/** Adds values that were found in documents. */
+export async function storeShapes(
+  { db, tables }: StoreConnection,
+  found: readonly SeenField[],
+  views: readonly ReportView[],
+): Promise<void> {
+  const slugs = [...new Set(found.map(({ slug }) => slug))];
+  const rows = await db
+    .selectFrom('report_shapes')
+    .select(['document_type_slug as slug', 'counts'])
+    .where('document_type_slug', '=', anyOf(slugs))
+    .execute();
+  const before = new Map(rows.map((row) => [row.slug, row.counts]));
+  const ofType = <T extends { readonly slug: string }>(all: readonly T[], slug: string) =>
+    all.filter((each) => each.slug === slug);
+  const counts = slugs.map((slug) => [
+    slug,
+    addShapes(before.get(slug) ?? {}, ofType(found, slug), ofType(views, slug)),
+  ]);
+  await sql`
+    INSERT INTO ${tables.reportShapes} (document_type_slug, counts)
+    SELECT key, value FROM jsonb_each(${JSON.stringify(Object.fromEntries(counts))}::jsonb)
+    ON CONFLICT (document_type_slug) DO UPDATE SET counts = excluded.counts`.execute(db);
+}
