@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.js';
 import { systemClock } from '../core/clock.js';
 import type { Failure } from '../core/errors.js';
 import { classifyError } from '../core/errors.js';
+import { requireOptions } from '../service/client.js';
 import { InvalidArgumentError } from '../service/errors/request-errors.js';
 import { dateOf, type FeedQuery, filtersOf } from '../service/feed-query.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
@@ -63,14 +64,17 @@ export interface FollowedPage extends FeedPage {
  *
  * Empty pages are returned if they have a new cursor to store, and once each time the end is reached.
  *
- * @throws the failures for which `waitOut` returns false. Start again with the stored cursor. The kind `http_400` means that the
- *   service no longer accepts the cursor, or rejects a filter
+ * @throws the failures for which `waitOut` returns false. Start again with the stored cursor. The kind `http_400` means
+ * that
+ *   the service no longer accepts the cursor, or rejects a filter
  * @throws InvalidArgumentError
  */
 export async function* followFeed(
   client: Pick<FeedService, 'readPage'>,
   options: FollowOptions = {},
+  ...more: readonly never[]
 ): AsyncGenerator<FollowedPage, void, undefined> {
+  requireOptions(options, more);
   const { clock = systemClock, signal = new AbortController().signal, untilEnd = false } = options;
   const pollIntervalMs = checkedInterval(options.pollIntervalMs ?? 5_000);
   const { cursor = null, since = null, markdown = false, limit: pageSize = 200 } = options;

@@ -1,4 +1,4 @@
-import { ServiceClient } from '../service/client.js';
+import { requireOptions, ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import type { Run } from './entry-types.js';
@@ -31,7 +31,8 @@ export class RecognitionClient extends ServiceClient {
    * Reads one page of the feed (interface 4.2). `followFeed` reads all of them.
    * @throws InvalidArgumentError, or any `ServiceError` of the request
    */
-  async feedPage(options: FeedQuery & Cancellable = {}): Promise<FeedPage> {
+  async feedPage(options: FeedQuery & Cancellable = {}, ...more: readonly never[]): Promise<FeedPage> {
+    requireOptions(options, more);
     const { signal, ...query } = options;
     const page = await this.readPage(feedRequestOf(query), signal);
     return { ...sortEntries(page), cursor: page.nextCursor || null, body: page.body };
@@ -43,7 +44,12 @@ export class RecognitionClient extends ServiceClient {
    * @param options `markdown`: whether to load the recognized text. Default false
    * @throws WrongShapeError if the answer does not match the interface or is another run
    */
-  async getRun(scanId: string, options: { readonly markdown?: boolean | undefined } & Cancellable = {}): Promise<Run> {
+  async getRun(
+    scanId: string,
+    options: { readonly markdown?: boolean | undefined } & Cancellable = {},
+    ...more: readonly never[]
+  ): Promise<Run> {
+    requireOptions(options, more);
     const { markdown = false, signal } = options;
     const { body } = await this.readRun(scanId, { markdown }, signal);
     const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);

@@ -90,7 +90,11 @@ export class ServiceClient implements FeedService {
   }
 
   /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
-  async submit(options: SubmitRequest & { readonly signal?: AbortSignal | undefined }): Promise<SubmitResult> {
+  async submit(
+    options: SubmitRequest & { readonly signal?: AbortSignal | undefined },
+    ...more: readonly never[]
+  ): Promise<SubmitResult> {
+    requireOptions(options, more);
     const { signal, ...request } = options;
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
@@ -113,6 +117,7 @@ export class ServiceClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
+    requireNoSignal(request);
     const { body, facts, places, serviceDate, ageMs, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
@@ -144,6 +149,7 @@ export class ServiceClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
+    requireNoSignal(options);
     const { body, facts, places, ...answer } = await this.#exchange(
       {
         operation: 'run',
@@ -184,6 +190,18 @@ function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown 
 function nextCursorOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : '';
+}
+
+/** Programs in JavaScript could pass it where it would be ignored. */
+function requireNoSignal(options: object): void {
+  if (options instanceof AbortSignal || 'signal' in options)
+    throw new InvalidArgumentError('signal is the last argument of readPage and readRun, not an option');
+}
+
+/** The same for a signal in place of the options or after them. @throws InvalidArgumentError */
+export function requireOptions(options: object, more: readonly never[]): void {
+  if (options instanceof AbortSignal || more.length > 0)
+    throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

@@ -9,6 +9,9 @@ export class TimeoutError extends ServiceError {
   }
 }
 
+/** Codes of Node for a host name without an address. */
+const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
+
 /** No response: the connection failed, or was lost before the response. */
 export class ConnectionError extends ServiceError {
   readonly kind = 'connection';
@@ -21,7 +24,10 @@ export class ConnectionError extends ServiceError {
     timeoutMs?: number,
   ) {
     const reason = timeoutMs === undefined ? code : `${code} after ${timeoutMs / 1000} s`;
-    super(`no response from ${origin} (${reason}); check the URL, the network and the proxy`);
+    const remedy = UNKNOWN_HOST.test(code)
+      ? 'check the host names of the URL and of the proxy, and DNS'
+      : 'check the URL, the network and the proxy';
+    super(`no response from ${origin} (${reason}); ${remedy}`);
   }
 }
 

@@ -217,7 +217,11 @@ describe('doctor checks of the service', () => {
   });
 
   it.each([
-    ['the host name does not resolve', 'https://nothing.invalid/v1', /ENOTFOUND|EAI_AGAIN/],
+    [
+      'the host name does not resolve',
+      'https://nothing.invalid/v1',
+      /(ENOTFOUND|EAI_AGAIN)\); check the host names of the URL and of the proxy, and DNS/,
+    ],
     ['nothing listens on the port', null, /ECONNREFUSED/],
   ])('reports the cause, and skips the dependent checks, when %s', async (_, address, message) => {
     const found = await examine({ SCANFEED_BASE_URL: address ?? `http://127.0.0.1:${await unusedPort()}/v1` });
