@@ -6,7 +6,7 @@ import { inspectSchema, requireSchema, requireVersion } from '../storage/schema/
 import { grantDaemon } from '../storage/schema/daemon-role.js';
 import { migrate } from '../storage/schema/migrate.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
-import { tablesOf } from '../storage/schema/schema.js';
+import { tablesOf } from '../storage/tables/schema.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 
 /** Deadline of a statement of a migration, milliseconds: it may rewrite a large table, or wait for another process's migration. */

@@ -19,11 +19,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/schema/lease-columns.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/tables/lease-columns.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
-    patch('src/storage/schema/lease-columns.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
+    patch('src/storage/tables/lease-columns.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
     'a held lease is taken away',
@@ -89,7 +89,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'freshness goes back',
     patch(
-      'src/storage/schema/lease-columns.ts',
+      'src/storage/tables/lease-columns.ts',
       'data_complete_as_of = GREATEST(${claimed}, CASE',
       'data_complete_as_of = COALESCE(${claimed}, CASE',
     ),

@@ -9,8 +9,8 @@ import { connectStore, type StoreConnection } from '../../src/storage/connection
 import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
 import { migrate } from '../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../src/storage/schema/read-migrations.js';
-import { tablesOf } from '../../src/storage/schema/schema.js';
 import { createStore } from '../../src/storage/store.js';
+import { tablesOf } from '../../src/storage/tables/schema.js';
 import { batchOf, checkEntries } from '../../src/sync/page/check-entries.js';
 import type {
   CommitOutcome,

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
-import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/schema.js';
+import { QUARANTINE_STATES, type QuarantineState } from '../../storage/tables/schema.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';

@@ -7,7 +7,7 @@ import {
   runReadOnly,
 } from '../../storage/reporting/read-only-query.js';
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
-import { quoted } from '../../storage/schema/schema.js';
+import { quoted } from '../../storage/tables/schema.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';

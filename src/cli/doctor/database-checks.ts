@@ -14,8 +14,8 @@ import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { findOutdatedPaths } from '../../storage/schema/migrate.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
-import { quoted } from '../../storage/schema/schema.js';
 import { readSurroundings } from '../../storage/schema/surroundings.js';
+import { quoted } from '../../storage/tables/schema.js';
 import { counted } from '../terminal/format.js';
 import { describeOngoing } from '../terminal/show-status.js';
 import {

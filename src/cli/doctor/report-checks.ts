@@ -11,7 +11,7 @@ import { findFull } from '../../storage/reporting/report-view.js';
 import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { findForeignViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { countUnfitValues } from '../../storage/reporting/unfit-values.js';
-import { quoted } from '../../storage/schema/schema.js';
+import { quoted } from '../../storage/tables/schema.js';
 import { counted } from '../terminal/format.js';
 import { ok, type Result, warning } from './finding.js';
 

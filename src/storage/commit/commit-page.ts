@@ -3,7 +3,7 @@ import type { CommitOutcome, FeedStore, PageCommit } from '../../sync/ports/inde
 import { batchCalls } from '../connection/batch-calls.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import type { Tables } from '../schema/schema.js';
+import type { Tables } from '../tables/schema.js';
 import type { CommitRow } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type FeedPages, feedPage } from './feed-page.js';

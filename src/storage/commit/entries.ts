@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { PageCommit } from '../../sync/ports/index.js';
-import { isDeleted } from '../runs/deleted-runs.js';
-import { RUN_COLUMNS } from '../schema/run-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { isDeleted } from '../tables/retention.js';
+import { RUN_COLUMNS } from '../tables/run-columns.js';
+import type { Tables } from '../tables/schema.js';
 import { payloadRows, quarantineParameter, received } from './commit-parameters.js';
 import type { CommitSettings } from './commit-settings.js';
 import { CANDIDATE_COLUMNS, hasRepeatedScans, UNION, UNITED_CANDIDATES, unitedEntries } from './repeated-scans.js';

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { PageCommit } from '../../sync/ports/index.js';
-import { isHeld, leasesIn, renewLease } from '../schema/lease-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { isHeld, leasesIn, renewLease } from '../tables/lease-columns.js';
+import type { Tables } from '../tables/schema.js';
 import { type CommitRow, isEnd, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
 import { storedEntries } from './entries.js';

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant } from '../../sync/ports/index.js';
-import { lockHeld } from '../schema/lease-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { lockHeld } from '../tables/lease-columns.js';
+import type { Tables } from '../tables/schema.js';
 import { type CommitRow, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type CommitContent, storedEntries } from './entries.js';

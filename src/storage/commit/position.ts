@@ -2,8 +2,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type { FeedStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { isHeld } from '../schema/lease-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { isHeld } from '../tables/lease-columns.js';
+import type { Tables } from '../tables/schema.js';
 
 /** Number of positions kept per feed: those of a day on a busy feed, and of at least half a day while it catches up. */
 const POSITIONS_KEPT = sql.lit(300);

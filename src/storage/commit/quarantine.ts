@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { FeedStore, QuarantineEntry } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { isDeleted } from '../runs/deleted-runs.js';
-import type { QuarantineState } from '../schema/schema.js';
+import { isDeleted } from '../tables/retention.js';
+import type { QuarantineState } from '../tables/schema.js';
 
 /** The state of an unusable entry: its state in the feed's quarantine, or `deleted` if its run was deleted. */
 export type UnusableEntryState = QuarantineState | 'deleted';

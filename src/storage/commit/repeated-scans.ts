@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../../sync/ports/index.js';
-import { RUN_COLUMNS } from '../schema/run-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { RUN_COLUMNS } from '../tables/run-columns.js';
+import type { Tables } from '../tables/schema.js';
 import { contradiction, entry, restatesTestMode, steeringDiffers, unionOf } from './union-of-sources.js';
 
 /** Columns whose values are united from all sources of a revision, in a fixed order. */

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from '../schema/run-columns.js';
+import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from '../tables/run-columns.js';
 
 /*
  * Several sources of one revision become one row: the entries of the feed, whenever they were delivered, and the single-run

@@ -7,7 +7,7 @@ import {
   sql,
   WithSchemaPlugin,
 } from 'kysely';
-import { type ScanfeedSchema, type Tables, tablesOf } from '../schema/schema.js';
+import { type ScanfeedSchema, type Tables, tablesOf } from '../tables/schema.js';
 import type { Database } from './pool.js';
 
 /** A connection to the tables of one installation. */

@@ -4,7 +4,7 @@ import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { LEADER } from '../schema/lease-columns.js';
+import { LEADER } from '../tables/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */

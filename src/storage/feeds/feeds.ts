@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { LeaseGrant } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { LEADER } from '../schema/lease-columns.js';
+import { LEADER } from '../tables/lease-columns.js';
 
 /** The target of a rewind: an earlier position by its id, a delivery time, or the start of the feed. */
 export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';

@@ -4,7 +4,7 @@ import type { FeedFilters, FeedIdentity, FeedStore, LeaseGrant } from '../../syn
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
-import { IS_LED, isHeld, renewLease } from '../schema/lease-columns.js';
+import { IS_LED, isHeld, renewLease } from '../tables/lease-columns.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
 const START_OVERLAP = sql.lit('1 hour');

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
-import type { Tables } from '../schema/schema.js';
+import type { Tables } from '../tables/schema.js';
 
 /** Number of errors that are kept per feed. */
 const KEPT = sql.lit(20);

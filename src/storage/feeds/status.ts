@@ -5,8 +5,8 @@ import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.j
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { isHeld, LEADER, leasesIn, renewLease } from '../schema/lease-columns.js';
-import type { Tables } from '../schema/schema.js';
+import { isHeld, LEADER, leasesIn, renewLease } from '../tables/lease-columns.js';
+import type { Tables } from '../tables/schema.js';
 
 interface StatusRow extends Omit<FeedStatus, 'readAt'> {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LastPass, NewPass, Pass, PassStore, ReadingPace } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { isHeld } from '../schema/lease-columns.js';
-import type { ScanfeedSchema, Tables } from '../schema/schema.js';
+import { isHeld } from '../tables/lease-columns.js';
+import type { ScanfeedSchema, Tables } from '../tables/schema.js';
 
 const PASS = sql`pass.id::text, pass.begun_at AS "begunAt", pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;

@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { Pass, PassKind } from '../../sync/ports/index.js';
 import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
-import type { ScanfeedSchema, Tables } from '../schema/schema.js';
+import type { ScanfeedSchema, Tables } from '../tables/schema.js';
 import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePasses } from './passes.js';
 
 /** A pass, as commands show it. */

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type ClientOptions, DatabaseClient } from '../connection/client.js';
 import { connectError } from '../connection/connect-errors.js';
 import { databaseError, sqlstateOf } from '../connection/errors.js';
-import { quoted } from '../schema/schema.js';
+import { quoted } from '../tables/schema.js';
 
 /** Limits of a batch, so that a large result is never in memory as a whole. */
 const BATCH = { rows: 500, characters: 2 ** 22 };

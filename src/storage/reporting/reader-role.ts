@@ -3,7 +3,7 @@ import { sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { lockMigrations } from '../schema/migrate.js';
 import { relationsIn } from '../schema/relations-in.js';
-import { quoted, type Tables } from '../schema/schema.js';
+import { quoted, type Tables } from '../tables/schema.js';
 
 /** Maximum duration of a report. Applies to logins of the role itself, not of its members. */
 const STATEMENT_TIMEOUT = '5min';

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import pg from 'pg';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
-import { quoted, type Tables } from '../schema/schema.js';
+import { quoted, type Tables } from '../tables/schema.js';
 import { endOfBatch } from './find-fields.js';
 import type { ReportView } from './report-view.js';
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { quoted, type Tables } from '../schema/schema.js';
+import { quoted, type Tables } from '../tables/schema.js';
 import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
 import { storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';

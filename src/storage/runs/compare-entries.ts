@@ -2,8 +2,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch, FeedFilters } from '../../sync/ports/index.js';
 import { received } from '../commit/commit-parameters.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import type { QuarantineState } from '../schema/schema.js';
-import { isDeleted } from './deleted-runs.js';
+import { isDeleted } from '../tables/retention.js';
+import type { QuarantineState } from '../tables/schema.js';
 
 /** A delivered entry compared with the database. */
 export interface Comparison {

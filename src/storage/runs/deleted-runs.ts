@@ -1,22 +1,8 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
 import { deleteStoredRows, findStoredTables } from '../reporting/stored-rows.js';
-import type { QuarantineState } from '../schema/schema.js';
-
-/**
- * Condition on an `entry` joined with its row of `deleted_runs`, if any, as `deleted`: the entry must not be stored. No revision of
- * an erased run is stored, only later revisions of an expired one, and no run that was delivered too long ago.
- * @param keptDays maximum age, days since the delivery; null: unlimited
- */
-export function isDeleted(entry: RawBuilder<unknown>, keptDays: number | null = null): RawBuilder<boolean> {
-  const deleted = sql<boolean>`(deleted.scan_id IS NOT NULL
-        AND (deleted.revision IS NULL OR ${entry}.revision <= deleted.revision))`;
-  return keptDays === null ? deleted : sql`(${deleted} OR ${entry}.delivered_at < ${daysAgo(keptDays)})`;
-}
-
-function daysAgo(days: number): RawBuilder<Date> {
-  return sql`(statement_timestamp() - ${days} * interval '1 day')`;
-}
+import { daysAgo } from '../tables/retention.js';
+import type { QuarantineState } from '../tables/schema.js';
 
 /** The number of rows that were deleted for one scan. */
 export interface ErasedRun {

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { MAX_REVISION } from '../../core/run-fields.js';
 import type { FeedStore, PendingReason, PostponedTry, StoredResult } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { lockHeld } from '../schema/lease-columns.js';
+import { lockHeld } from '../tables/lease-columns.js';
 
 /** Time without a leader after which a feed counts as gone and another one retries its pending results. */
 const GONE_AFTER = sql.lit('1 day');

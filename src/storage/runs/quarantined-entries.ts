@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
-import type { QuarantineState } from '../schema/schema.js';
+import type { QuarantineState } from '../tables/schema.js';
 
 /** An entry of the quarantine, without its payload. */
 export type QuarantinedEntry = Awaited<ReturnType<ReturnType<typeof createQuarantinedEntries>['list']>>[number];

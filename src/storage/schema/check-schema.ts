@@ -2,9 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { classifyError } from '../../core/errors.js';
 import { missingClock, SchemaMismatch } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { quoted, type Tables } from '../tables/schema.js';
 import type { Migration } from './read-migrations.js';
 import { relationsIn } from './relations-in.js';
-import { quoted, type Tables } from './schema.js';
 
 /** The state of a schema, relative to this release. */
 export interface SchemaState {

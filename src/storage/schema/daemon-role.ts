@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { quoted, type Tables } from '../tables/schema.js';
 import { lockMigrations } from './migrate.js';
-import { quoted, type Tables } from './schema.js';
 
 /** Returns the statements that grant a role the rights to run the daemon and its commands on tables of another role. */
 export function daemonGrantStatements({ schema, reportingSchema }: Tables, role: string): readonly string[] {

@@ -1,8 +1,8 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { quoted, type Tables } from '../tables/schema.js';
 import { inspectSchema } from './check-schema.js';
 import type { Migration } from './read-migrations.js';
-import { quoted, type Tables } from './schema.js';
 
 /**
  * Key of the advisory lock that release 0.1.0 takes for the migrations of any schema; with a schema's name, the seed of its key.
