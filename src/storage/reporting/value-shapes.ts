@@ -24,14 +24,15 @@ export function shapeKey(keys: string, shape: string): string {
 }
 
 /**
- * Returns the shapes that few of the values at their place have: always if fewer than 1 in 32 do, never from 1 in 16. In between, the
- * numbers of binary digits decide, so that views are built again a few dozen times at most, however many documents there are and
- * in whatever order they arrive. Pure.
+ * Returns the shapes that few of the values at their place have: always if fewer than 1 in 32 do, never from 1 in 16. An object counts
+ * for arrays too, since it is a row of the array's view. In between, the numbers of binary digits decide, so that views are built
+ * again a few dozen times at most, however many documents there are and in whatever order they arrive. Pure.
  */
 export function rareShapes(counts: ShapeCounts): ReadonlySet<string> {
   const rare = Object.entries(counts).flatMap(([keys, found]) => {
     const all = Object.values(found).reduce((sum, count) => sum + count, 0);
-    const shapes = Object.keys(found).filter((shape) => binaryDigits(found[shape] ?? 0) + 5 <= binaryDigits(all));
+    const having = (shape: string) => (found[shape] ?? 0) + (shape === 'array' ? (found.object ?? 0) : 0);
+    const shapes = Object.keys(found).filter((shape) => binaryDigits(having(shape)) + 5 <= binaryDigits(all));
     return shapes.map((shape) => shapeKey(keys, shape));
   });
   return new Set(rare);

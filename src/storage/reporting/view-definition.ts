@@ -42,8 +42,8 @@ export function viewDefinition(
 ): ViewDefinition {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
   // Elements of arrays count like objects in place of the array.
-  const isRare: IsRare = (path, shape) =>
-    rareShapes.size > 0 && rareShapes.has(shapeKey(pathKey([...view.arrays.flat(), ...path]), shape));
+  const isRare: IsRare = (path, shape, arrays = view.arrays) =>
+    rareShapes.size > 0 && rareShapes.has(shapeKey(pathKey([...arrays.flat(), ...path]), shape));
   const columns = [
     ...ownColumns(view),
     ...restColumns(tables, view, viewsWithin(view, views), isRare),
@@ -101,19 +101,24 @@ function valueAt(root: string, path: readonly string[]): string {
 /** What the second column of a field has, by the end of its name. */
 const NOTES: Readonly<Record<string, string>> = { text: ', every value as text', number: ', if it is a number' };
 const EXCEPTION = '; few values have this shape, so unfit_fields does not name it where they have another';
+const EXCEPTIONAL_ROWS =
+  '; few values are such rows, so unfit_fields does not name this view where there is another value';
 
 /** Whether few values of a field of a view have the shape. */
-type IsRare = (path: readonly string[], shape: Shape) => boolean;
+type IsRare = (path: readonly string[], shape: Shape, arrays?: ReportView['arrays']) => boolean;
 
 function fieldColumns(tables: Tables, view: ReportView, isRareAt: IsRare): readonly FixedColumn[] {
   const root = rootOf(view.arrays.length);
+  const areRowsRare = view.arrays.some((array, index) =>
+    shapesOf(array, 'array').some(({ shape, path }) => isRareAt(path, shape, view.arrays.slice(0, index))),
+  );
   return view.columns.map(({ name, path, type }) => {
     const note = NOTES[name.split('__')[1] ?? ''] ?? '';
     const isRare = shapesOf(path, type).some(({ shape, path: at }) => isRareAt(at, shape));
     return {
       name,
       expression: readAs(tables, type, valueAt(root, path)),
-      comment: `Field ${path.join(' → ')}${note}${isRare ? EXCEPTION : ''}`,
+      comment: `Field ${path.join(' → ')}${note}${isRare ? EXCEPTION : ''}${areRowsRare ? EXCEPTIONAL_ROWS : ''}`,
     };
   });
 }

@@ -290,6 +290,30 @@ describe('a typed view', () => {
     expect(await build()).toMatchObject({ built: [] });
   });
 
+  it('says in each column of an array that documents without it are not marked when few documents have the array', async () => {
+    await store({ kopf: { positionen: [{ menge: 1, lose: [{ nr: 1 }] }] } });
+    for (let number = 0; number < 39; number += 1) await store({ kopf: 'siehe Anlage' });
+    await build();
+    const described = await bench.rows(sql`SELECT view_name, column_name AS name FROM scanfeed_reporting.columns
+      WHERE description LIKE '%; few values are such rows, so%' ORDER BY view_name, position`);
+    const view = 'document_rechnung_kopf_positionen';
+    expect(described).toEqual([
+      { view_name: view, name: 'menge' },
+      { view_name: `${view}_lose`, name: 'nr' },
+    ]);
+  });
+
+  it('names the view of an array where it has no row when most of its rows are single elements without an array', async () => {
+    await store({ positionen: [{ menge: 1 }] });
+    await build();
+    for (let number = 0; number < 20; number += 1) await store({ positionen: { menge: 1 } });
+    for (let number = 0; number < 20; number += 1) await store({ positionen: 'siehe Anlage' });
+    await build();
+    const rows = await readView(bench, 'document_rechnung', ['positionen', 'unfit_fields']);
+    const named = rows.filter(({ unfit_fields: unfit }) => unfit === '{document_rechnung_positionen}');
+    expect(named.map(({ positionen }) => positionen)).toEqual(Array(20).fill('siehe Anlage'));
+  });
+
   it('names the view of an array whose rows are missing, which names the view that has them, when the object around it becomes an array', async () => {
     const kopf = (nr: number) => ({ nr, positionen: [{ menge: nr }] });
     await store({ kopf: kopf(1) });

@@ -116,12 +116,16 @@ export function shapesIn(documents: readonly Json[]): Shapes {
   return shapes;
 }
 
-/** Whether the shape is an exception among the values of a place: its count has five binary digits less than that of all. */
+/**
+ * Whether the shape is an exception among the values of a place: its count has five binary digits less than that of all. Objects
+ * count for arrays too, as single elements.
+ */
 function isException(shapes: Shapes, place: readonly string[], shape: Shape): boolean {
   const counts = shapes.get(JSON.stringify(place));
   if (counts === undefined || counts[shape] === 0) return false;
   const all = counts.scalar + counts.object + counts.array;
-  return counts[shape].toString(2).length + 5 <= all.toString(2).length;
+  const having = shape === 'array' ? counts.array + counts.object : counts[shape];
+  return having.toString(2).length + 5 <= all.toString(2).length;
 }
 
 /** A typed view. */
