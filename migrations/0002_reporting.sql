@@ -86,7 +86,7 @@ CREATE TABLE :"schema".report_shapes (
     document_type_slug text COLLATE "C" PRIMARY KEY,
     counts             jsonb NOT NULL
 );
-COMMENT ON TABLE :"schema".report_shapes IS 'How often the fields with columns, and the arrays with views, were found with each shape: unfit_fields does not name columns of an exceptional shape where the value has the usual one';
+COMMENT ON TABLE :"schema".report_shapes IS 'How often the fields with columns, and the arrays with views, were found with each shape: unfit_fields does not name columns of an exceptional shape where the value has another one';
 COMMENT ON COLUMN :"schema".report_shapes.document_type_slug IS 'Document type';
 COMMENT ON COLUMN :"schema".report_shapes.counts IS 'By the keys that lead to the value, as a JSON array: number of scalars, objects and arrays. Empty texts, objects and arrays are not counted; a run that has changed is counted again';
 
@@ -451,7 +451,7 @@ COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last succes
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
 COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only because an earlier revision said so: theirs does not say it';
-COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits that typed views have reached, of all feeds: views with 500 fields, document types with 50 views, whose further fields are only in other_fields, and 2,000 views of all types together, beyond which new types have none';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits that typed views have reached, of all feeds: views with 500 fields, document types with 50 views, whose further fields are only in other_fields or JSON columns, and 2,000 views of all types together, beyond which new types have none';
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,

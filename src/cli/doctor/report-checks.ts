@@ -69,7 +69,7 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const all = 'SELECT unfit, count(*) FROM VIEW, unnest(unfit_fields) AS unfit GROUP BY 1';
   const remedy = unfit.length > NAMED ? `; to see all columns of a view, run \`scanfeed sql "${all}"\`` : '';
   const problems = [
-    ['at the limit of columns or views, so further fields are only in other_fields', findFull(views)],
+    ['at the limit of columns or views, so further fields are only in other_fields or JSON columns', findFull(views)],
     [`null where a value does not fit, and named in unfit_fields, ${COUNTED}`, unfit],
   ] as const;
   const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);

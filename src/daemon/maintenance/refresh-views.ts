@@ -15,7 +15,7 @@ const TURN_MS = 2_000;
 
 /** Pauses of a view that cannot be built or stored. */
 const VIEW_BACKOFF = { firstMs: 5_000, maxMs: 600_000 };
-const FULL = 'their further fields are in other_fields; ask for documents with fewer different keys';
+const FULL = 'their further fields are in other_fields or JSON columns; ask for documents with fewer different keys';
 const SKIPPED =
   'its fields get no columns in typed views, but its run is stored; if PostgreSQL cannot read it, restore it from a backup';
 

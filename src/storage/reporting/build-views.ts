@@ -5,7 +5,7 @@ import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
 import type { ReportView } from './report-view.js';
-import type { StoredView } from './stored-rows.js';
+import type { DefinedView } from './stored-rows.js';
 import { findForeignViews, readReportViews } from './stored-views.js';
 import { readRareShapes } from './value-shapes.js';
 import { type ViewDefinition, viewDefinition } from './view-definition.js';
@@ -66,7 +66,7 @@ async function explainOwner(connection: StoreConnection, view: string, error: un
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the current definitions of all views. */
-export async function defineViews(connection: StoreConnection): Promise<readonly (StoredView & ViewDefinition)[]> {
+export async function defineViews(connection: StoreConnection): Promise<readonly (DefinedView & ViewDefinition)[]> {
   const views = await readReportViews(connection);
   const rareShapes = await readRareShapes(connection);
   return views.map((view) => {

@@ -82,7 +82,7 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
   });
 }
 
-/** A document may be the only one of its type in the batch: where rare fields are left out, counts those of the latest documents of the type. */
+/** Counts fields in the latest documents too where rare ones are left out: the batch may have one document of the type. */
 async function decideViews(
   connection: StoreConnection,
   known: readonly ReportView[],

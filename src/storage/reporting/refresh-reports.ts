@@ -1,7 +1,7 @@
 import type { StoreConnection } from '../connection/store-connection.js';
 import { buildViews, type ViewFailure } from './build-views.js';
 import { findNewFields, type SkippedDocument } from './new-documents.js';
-import { type StoredView, storeNextRows } from './stored-rows.js';
+import { type DefinedView, storeNextRows } from './stored-rows.js';
 
 /** The result of a refresh of the typed views. */
 export interface Refreshed {
@@ -29,8 +29,8 @@ interface RefreshOptions {
 }
 
 /**
- * Searches all new documents for new fields, in batches, and builds the changed views after each batch, so that reports need
- * not wait for the last document.
+ * Searches all new documents for new fields, in batches, and builds the changed views at the end, and after each batch with new
+ * columns or views, so that reports need not wait for the last document.
  */
 export async function refreshReports(
   connection: StoreConnection,
@@ -65,7 +65,7 @@ export async function refreshReports(
 /** Brings the tables of views up to date. Returns the views for which that failed. */
 async function storeRows(
   connection: StoreConnection,
-  views: readonly StoredView[],
+  views: readonly DefinedView[],
   between: () => Promise<boolean> | boolean,
 ): Promise<readonly ViewFailure[]> {
   const failed: ViewFailure[] = [];

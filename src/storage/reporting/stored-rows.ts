@@ -18,8 +18,8 @@ const DELETIONS = 1_000;
 /** SQLSTATE of a row that does not fit into its table, or of a value that does not fit into an index. */
 const TOO_LONG = '54000';
 
-/** A view that keeps its rows in a table. */
-export interface StoredView {
+/** A typed view with its current definition. */
+export interface DefinedView {
   readonly view: ReportView;
   readonly columns: readonly string[];
   /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
@@ -63,7 +63,7 @@ export function tableDefinition(
 export function storedOrChangedRows(
   tables: Tables,
   { id }: ReportView,
-  { rows, columns, fingerprint }: Omit<StoredView, 'view'>,
+  { rows, columns, fingerprint }: Omit<DefinedView, 'view'>,
 ): string {
   const schema = quoted(tables.schema);
   // A transaction whose snapshot is older than this view finds another fingerprint, and rows without the columns that are new.
@@ -102,7 +102,7 @@ export async function isStored({ db, tables }: StoreConnection, id: number | nul
  */
 export function storeNextRows(
   { db, tables }: StoreConnection,
-  { view, columns, rows, fingerprint }: StoredView,
+  { view, columns, rows, fingerprint }: DefinedView,
 ): Promise<boolean> {
   const table = sql.raw(storedTable(tables, view.id));
   return db.transaction().execute(async (tx) => {

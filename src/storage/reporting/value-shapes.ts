@@ -25,8 +25,8 @@ export function shapeKey(keys: string, shape: string): string {
 
 /**
  * Returns the shapes that few of the values at their place have: always if fewer than 1 in 32 do, never from 1 in 16. An object counts
- * for arrays too, since it is a row of the array's view. In between, the numbers of binary digits decide, so that views are built
- * again a few dozen times at most, however many documents there are and in whatever order they arrive. Pure.
+ * for arrays too, since it is a row of the array's view. In between, the numbers of binary digits decide, so that a field
+ * makes views be built again a few dozen times at most, however many documents there are, and in whatever order they arrive. Pure.
  */
 export function rareShapes(counts: ShapeCounts): ReadonlySet<string> {
   const rare = Object.entries(counts).flatMap(([keys, found]) => {
