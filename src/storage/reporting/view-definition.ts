@@ -11,7 +11,7 @@ const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: rea
   date: ['date', ['string', 'number', 'boolean']],
   timestamp: ['timestamptz', ['string', 'number', 'boolean']],
   text: ['text', ['string', 'number', 'boolean']],
-  json: ['jsonb', ['string', 'number', 'boolean', 'array']],
+  json: ['jsonb', ['string', 'number', 'boolean', 'array', 'object']],
 };
 
 /** Returns the SQL type of a column. */

@@ -182,6 +182,14 @@ describe('odd documents', () => {
     expect((await viewNames()).length).toBe(4);
   });
 
+  it('have an object only in its column when it is eight keys deep', async () => {
+    await store(nested(9));
+    await build();
+    expect(await readView(bench, 'document_rechnung', ['a_a_a_a_a_a_a_a', 'other_fields'])).toEqual([
+      { a_a_a_a_a_a_a_a: '{"a": 1}', other_fields: null },
+    ]);
+  });
+
   it('get a view without fields when they are empty objects', async () => {
     await store({}, 'leer');
     await build();
