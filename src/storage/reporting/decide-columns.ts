@@ -57,7 +57,7 @@ export function typesLeavingOutFields(
 ): ReadonlySet<string> {
   const wide = wideTypes(decided);
   if (wide.size === 0) return wide;
-  const common = found.flatMap((field) => (wide.has(field.slug) ? [{ ...field, count: field.count + COMMON }] : []));
+  const common = found.flatMap((field) => (wide.has(field.slug) ? [{ ...field, documents: COMMON }] : []));
   const sizes = new Map(decided.map((view) => [viewKey(view), view.columns.length]));
   const larger = decideColumns(known, common, naming).filter(
     (view) => view.columns.length > (sizes.get(viewKey(view)) ?? -1),
@@ -125,11 +125,11 @@ function addViews(
     views.set(viewKey(view), view);
   };
   const rows = seen.filter(({ kind }) => kind === 'row').sort((a, b) => a.arrays.length - b.arrays.length);
-  for (const { slug, arrays, count } of rows) {
+  for (const { slug, arrays, documents } of rows) {
     const outer = viewKey({ slug, arrays: arrays.slice(0, -1) });
     const full =
       views.size >= REPORT_LIMITS.views ||
-      (ofType.get(slug) ?? 0) >= shareOf(REPORT_LIMITS.viewsOfType, arrays.at(-1) ?? [], count);
+      (ofType.get(slug) ?? 0) >= shareOf(REPORT_LIMITS.viewsOfType, arrays.at(-1) ?? [], documents);
     if (full || views.has(viewKey({ slug, arrays })) || (arrays.length > 0 && !views.has(outer))) continue;
     add(slug, arrays, false);
     if (arrays.length === 0) add(slug, arrays, true);
@@ -169,7 +169,7 @@ function addColumns(
   for (const [key, found] of groupBy(seen, ({ path }) => pathKey(path))) {
     const path = found[0]?.path ?? [];
     if (path.length === 0) continue;
-    const limit = shareOf(REPORT_LIMITS.columns, path, Math.max(...found.map(({ count }) => count)));
+    const limit = shareOf(REPORT_LIMITS.columns, path, Math.max(...found.map(({ documents }) => documents)));
     const isTable = views.has(viewKey({ slug: view.slug, arrays: [...view.arrays, path] }));
     for (const type of missingTypes(types.get(key) ?? [], found, isTable)) {
       if (columns.length >= limit) break;

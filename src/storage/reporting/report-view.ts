@@ -59,14 +59,14 @@ export const REPORT_LIMITS = {
   keyBytes: 200,
 } as const;
 
-/** Number of documents, or elements, in a search that make a field or array common. */
+/** Number of documents in a search that make a field or array common. */
 export const COMMON = 5;
 /** Shares of the limits that rare fields and arrays can fill, so that they leave room for common ones, and nested ones for others. */
 const RARE = { topLevel: 0.8, nested: 0.6 } as const;
 
 /** Returns how much of a limit a field or array can fill. */
-export function shareOf(limit: number, path: readonly string[], count: number): number {
-  if (count >= COMMON) return limit;
+export function shareOf(limit: number, path: readonly string[], documents: number): number {
+  if (documents >= COMMON) return limit;
   return limit * (path.length === 1 ? RARE.topLevel : RARE.nested);
 }
 

@@ -39,6 +39,16 @@ describe('the columns of a view', () => {
     expect(columns.length).toBe(400);
   });
 
+  it('leave room for common fields of elements when one document has many wide elements', async () => {
+    await store({ positionen: Array(5).fill(fields(named(500))) });
+    await build();
+    for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
+    await build();
+    const columns = await fieldColumns(bench, 'document_rechnung_positionen');
+    expect(columns.length).toBe(401);
+    expect(columns.at(-1)).toBe('menge numeric');
+  });
+
   it('do not have the keys of a map when there are hundreds of days', async () => {
     const days = Array.from({ length: 300 }, (_, day) =>
       new Date(Date.UTC(2026, 0, day + 1)).toISOString().slice(0, 10),
@@ -72,6 +82,16 @@ describe('the views of a document type', () => {
     await store({ konten: fields(numbers, { zeilen: [{ a: 1 }] }) });
     await build();
     await store({ ...fields(named(60, 'liste'), [{ a: 1 }]) });
+    await build();
+    for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
+    await build();
+    const names = await viewNames();
+    expect(names.length).toBe(41);
+    expect(names.at(-1)).toBe('document_rechnung_positionen');
+  });
+
+  it('leave room for common arrays when one document has many arrays of many elements', async () => {
+    await store(fields(named(60, 'liste'), Array(5).fill({ a: 1 })));
     await build();
     for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
     await build();
