@@ -7,7 +7,7 @@ const bench = useStore();
 
 /** Columns of the tables declared in `schema.ts`, such as `runs.scan_id`; `runs.data?` may be null. */
 async function declaredColumns(): Promise<string[]> {
-  const text = await readFile(new URL('../../../src/storage/schema/schema.ts', import.meta.url), 'utf8');
+  const text = await readFile(new URL('../../../src/storage/tables/schema.ts', import.meta.url), 'utf8');
   const columns = new Map<string, string[]>();
   for (const [, name = '', base = '', body = ''] of text.matchAll(
     /^interface (\w+)(?: extends (\w+))? \{\n(.*?)^\}/gms,
