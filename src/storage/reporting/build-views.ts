@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { classifyError } from '../../core/errors.js';
+import { groupBy } from '../../core/group-by.js';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
@@ -69,8 +70,14 @@ const NONE: ReadonlySet<string> = new Set();
 export async function defineViews(connection: StoreConnection): Promise<readonly (DefinedView & ViewDefinition)[]> {
   const views = await readReportViews(connection);
   const rareShapes = await readRareShapes(connection);
+  const ofType = groupBy(views, ({ slug }) => slug);
   return views.map((view) => {
-    const definition = viewDefinition(connection.tables, view, views, rareShapes.get(view.slug) ?? NONE);
+    const definition = viewDefinition(
+      connection.tables,
+      view,
+      ofType.get(view.slug) ?? [],
+      rareShapes.get(view.slug) ?? NONE,
+    );
     return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements('')).digest('hex') };
   });
 }

@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.js';
 import type { SeenField, SeenKind } from './find-fields.js';
 import { columnName, type NameRules, viewName } from './names.js';
 import {
@@ -197,15 +198,4 @@ function missingTypes(has: readonly ColumnType[], seen: readonly SeenField[], is
   const wantsJson = seen.some(({ kind }) => kind === 'json' || kind === 'array' || (kind === 'objects' && !isTable));
   if (wantsJson && !has.includes('json')) missing.push('json');
   return missing;
-}
-
-/** Like `Map.groupBy`, which Node.js 20 does not have. */
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { groupBy } from '../../core/group-by.js';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
 import type { SeenField, SeenKind } from './find-fields.js';
 import { pathKey, type ReportView } from './report-view.js';
@@ -77,18 +78,17 @@ export async function storeShapes(
   found: readonly SeenField[],
   views: readonly ReportView[],
 ): Promise<void> {
-  const slugs = [...new Set(found.map(({ slug }) => slug))];
+  const foundOf = groupBy(found, ({ slug }) => slug);
+  const viewsOf = groupBy(views, ({ slug }) => slug);
   const rows = await db
     .selectFrom('report_shapes')
     .select(['document_type_slug as slug', 'counts'])
-    .where('document_type_slug', '=', anyOf(slugs))
+    .where('document_type_slug', '=', anyOf([...foundOf.keys()]))
     .execute();
   const before = new Map(rows.map((row) => [row.slug, row.counts]));
-  const ofType = <T extends { readonly slug: string }>(all: readonly T[], slug: string) =>
-    all.filter((each) => each.slug === slug);
-  const counts = slugs.map((slug) => [
+  const counts = [...foundOf].map(([slug, values]) => [
     slug,
-    addShapes(before.get(slug) ?? {}, ofType(found, slug), ofType(views, slug)),
+    addShapes(before.get(slug) ?? {}, values, viewsOf.get(slug) ?? []),
   ]);
   await sql`
     INSERT INTO ${tables.reportShapes} (document_type_slug, counts)

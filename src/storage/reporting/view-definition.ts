@@ -31,7 +31,7 @@ export interface ViewDefinition {
 /**
  * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
  * columns return null for values of other types.
- * @param views all views
+ * @param views those of its document type
  * @param rareShapes those of its document type
  */
 export function viewDefinition(

@@ -11,7 +11,7 @@ export function isDeleted(entry: RawBuilder<unknown>, keptDays: number | null = 
   return keptDays === null ? deleted : sql`(${deleted} OR ${entry}.delivered_at < ${daysAgo(keptDays)})`;
 }
 
-/** Returns the time so many days before now. */
+/** Returns the time this many days ago. */
 export function daysAgo(days: number): RawBuilder<Date> {
   return sql`(statement_timestamp() - ${days} * interval '1 day')`;
 }

@@ -414,7 +414,7 @@ describe('doctor checks of the database', () => {
         }),
       );
     const number = { betrag: 1, kunde: { name: 'x' }, zeilen: [{ menge: 1 }] };
-    // So many that another shape is an exception.
+    // Enough for the other shape to be an exception.
     await commit('offer', 0, Array(60).fill(number));
     await commit('order', 52, Array(248).fill(number));
     expect((await refresh(bench)).failed).toEqual([]);
