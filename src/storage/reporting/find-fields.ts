@@ -74,12 +74,13 @@ export async function findFields(
     CASE WHEN jsonb_typeof(holder.value) = 'object' AND cardinality(holder.path) < ${depth} THEN holder.value END)`;
   const { rows } = await sql<SeenField>`
     WITH RECURSIVE holder AS ( -- documents and their nested objects and arrays: about a tenth of their values
-      SELECT change_seq AS run, document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
+      SELECT 1::bigint << (change_seq % 63)::int AS run_bit,
+        document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
       FROM ${tables.runs}
       WHERE ${condition}
         AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL
       UNION ALL
-      SELECT holder.run, holder.slug, child.arrays, child.path, child.value
+      SELECT holder.run_bit, holder.slug, child.arrays, child.path, child.value
       FROM holder CROSS JOIN LATERAL (
         SELECT holder.arrays, holder.path || member.key AS path, member.value
         FROM ${members} AS member
@@ -92,20 +93,20 @@ export async function findFields(
       ) AS child
     ),
     node AS (
-      SELECT run, slug, arrays, path, value FROM holder
+      SELECT run_bit, slug, arrays, path, value FROM holder
       UNION ALL
-      SELECT holder.run, holder.slug, holder.arrays, holder.path || member.key, member.value
+      SELECT holder.run_bit, holder.slug, holder.arrays, holder.path || member.key, member.value
       FROM holder CROSS JOIN LATERAL ${members} AS member
       WHERE octet_length(member.key) <= ${keyBytes} AND jsonb_typeof(member.value) NOT IN ('object', 'array')
     ),
     seen AS (
-      SELECT run, slug, arrays, path,
+      SELECT run_bit, slug, arrays, path,
         CASE jsonb_typeof(value)
           WHEN 'number' THEN 'number'
           WHEN 'boolean' THEN 'boolean'
           WHEN 'string' THEN CASE
             WHEN value = '""' THEN NULL
-            WHEN value #>> '{}' !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}' THEN 'text'
+            WHEN value #>> '{}' NOT LIKE '____-__-__%' THEN 'text' -- quickly, for most of them
             WHEN ${f('as_date')}(value) IS NOT NULL THEN 'date'
             WHEN ${f('as_timestamp')}(value) IS NOT NULL THEN 'timestamp'
             ELSE 'text' END
@@ -126,7 +127,7 @@ export async function findFields(
     FROM (
       SELECT slug, arrays, path, kind, count(*)::int AS count,
         -- Only a few matter, and counting distinct ones would need a sort.
-        bit_count(bit_or(1::bigint << (run % 63)::int)::bit(64))::int AS documents,
+        bit_count(bit_or(run_bit)::bit(64))::int AS documents,
         row_number() OVER (PARTITION BY slug, arrays ORDER BY count(*) DESC, path, kind) AS place
       FROM seen WHERE kind IS NOT NULL
       GROUP BY slug, arrays, path, kind

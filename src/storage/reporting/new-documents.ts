@@ -89,16 +89,26 @@ async function decideViews(
   found: readonly SeenField[],
   runs: number,
 ): Promise<readonly ReportView[]> {
-  const naming = await readNamingContext(connection);
-  const views = decideColumns(known, found, naming);
+  const views = decideColumns(known, found, ANY_NAMES);
   // A failing search is repeated with a single document: none of the latest ones may make it fail again.
-  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, naming)];
-  if (slugs.length === 0) return views;
+  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, ANY_NAMES)];
+  if (slugs.length === 0 && sizeOf(views) === sizeOf(known)) return known;
   const seen = [...found];
   for (const slug of slugs) {
     seen.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
   }
-  return decideColumns(known, seen, naming);
+  return decideColumns(known, seen, await readNamingContext(connection));
+}
+
+/** Suffices to see whether there is anything to name. */
+const ANY_NAMES: NamingContext = {
+  takenNames: new Set(),
+  rulesOf: () => ({ fixed: new Set(), reserved: new Set() }),
+};
+
+/** Returns the number of views and columns, of which there are never fewer. */
+function sizeOf(views: readonly ReportView[]): number {
+  return views.reduce((sum, { columns }) => sum + 1 + columns.length, 0);
 }
 
 /** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */
