@@ -47,7 +47,6 @@ export {
 export { ServiceError } from './service/errors/service-error.js';
 export { HttpStatusError, type Operation } from './service/errors/status-errors.js';
 export type { FeedQuery } from './service/feed-query.js';
-export type { RequestClock } from './service/http/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/http/dispatcher.js';
 export type { RequestObservation } from './service/http/exchange.js';
 export type { SubmitRequest } from './service/requests.js';

@@ -36,7 +36,7 @@ const queryHost: Query = (name, hints) => promises.lookup(name, { all: true, ...
  * UV_THREADPOOL_SIZE), and a name whose servers are silent takes a minute. So there is one lookup at a time for each name, and
  * one for all names that were slow. Who waits longer than the deadline gets the last addresses or EAI_AGAIN.
  */
-export function createLookup(query: Query = queryHost, clock: Pick<Clock, 'sleep'> = systemClock): LookupFunction {
+export function createLookup(query: Query = queryHost, clock: Clock = systemClock): LookupFunction {
   const names = new Map<string, Name>();
   let slowLookups = Promise.resolve();
   const refresh = async (host: string, name: Name, hints: number | undefined) => {

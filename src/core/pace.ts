@@ -14,7 +14,7 @@ export type WaitForSlot = (options: WaitOptions & { readonly signal: AbortSignal
  */
 export function createPace(
   intervalMs: number,
-  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+  clock: Clock,
   preferred: () => number | undefined = () => undefined,
 ): WaitForSlot {
   const line = new WaitingLine();

@@ -17,10 +17,7 @@ const MAX_WAITING = 20;
  * timer runs while there is nothing to write.
  * @param write see {@link createErrorWriter}
  */
-export function createErrorRecorder(
-  write: (records: readonly ErrorRecord[]) => Promise<void>,
-  clock: Pick<Clock, 'monotonic' | 'sleep'>,
-) {
+export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => Promise<void>, clock: Clock) {
   const closing = new AbortController();
   const waiting = new Map<string, Outage>();
   const open = new Map<string, Outage>();

@@ -15,7 +15,7 @@ export interface NotifyContext {
   readonly readiness: Pick<Readiness, 'whenReady'>;
   readonly liveness: Pick<Liveness, 'check'>;
   readonly logger: Pick<Logger, 'warn'>;
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Clock;
   /** Sends one assignment of sd_notify(3). */
   readonly send: (assignment: string) => Promise<unknown>;
 }

@@ -23,7 +23,7 @@ export interface WatchContext {
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
   readonly migrations: () => Promise<readonly Migration[]>;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
+  readonly clock: Clock;
   /** Returns how long a schema counts as usable after a check, milliseconds. Renewing a lease or waiting for one requires that. */
   readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */

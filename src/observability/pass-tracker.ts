@@ -32,7 +32,7 @@ interface Current {
 export type PassTracker = ReturnType<typeof createPassTracker>;
 
 /** Tracks the running passes, and the feed while it catches up, for the log, the metrics and the status report. */
-export function createPassTracker(logger: Logger, metrics: FeedMetrics, { monotonic }: Pick<Clock, 'monotonic'>) {
+export function createPassTracker(logger: Logger, metrics: FeedMetrics, { monotonic }: Clock) {
   const current = new Map<Reading, Current>();
 
   return {

@@ -21,7 +21,7 @@ interface SyncObserverOptions {
   readonly metrics: FeedMetrics;
   readonly logger: Logger;
   readonly liveness: Pick<Liveness, 'ticked'>;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Clock;
   readonly failures: FailureLog<Stage>;
   /** Null or missing: no traces are exported. */
   readonly tracer?: Pick<PageTracer, 'pageStored'> | null;

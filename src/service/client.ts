@@ -1,6 +1,6 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
-import { systemClock } from '../core/clock.js';
+import { type Clock, systemClock } from '../core/clock.js';
 import { MAX_RUNS } from '../core/json/field-places.js';
 import type { SkippableValues } from '../core/json/skip-large-values.js';
 import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
@@ -9,7 +9,6 @@ import { parseBaseUrl } from './base-url.js';
 import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './errors/body-errors.js';
 import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
 import type { BodyOptions } from './http/body.js';
-import type { RequestClock } from './http/deadline.js';
 import { createDispatcher } from './http/dispatcher.js';
 import {
   exchange,
@@ -45,7 +44,7 @@ export interface ServiceClientOptions {
   /** Called once at the end of each request, whatever its outcome. */
   readonly onRequest?: ((observation: RequestObservation) => void) | undefined;
   /** For tests. */
-  readonly clock?: RequestClock | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 /** The response to a submission (interface 2.4, 4.1). */

@@ -26,7 +26,7 @@ export interface InvalidFeed {
 
 /** The feed's own group is always read. */
 interface FeedsFileOptions<G extends Group> extends Omit<SettingsOptions<G>, 'shared'> {
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Clock;
 }
 
 /** Maximum size of the file, bytes: three times that of 10,000 usual entries. Parsing takes seconds. */
@@ -82,7 +82,7 @@ export async function readFeedsFile<G extends Group = Group>(
 }
 
 /** Reads the text of a feeds file that is not being written. */
-async function readSettledText(path: string, readFile: ReadFile, clock: Pick<Clock, 'sleep'>): Promise<string> {
+async function readSettledText(path: string, readFile: ReadFile, clock: Clock): Promise<string> {
   for (let text = readFeedsText(path, readFile); ; ) {
     await clock.sleep(SETTLE_MS, new AbortController().signal);
     const again = readFeedsText(path, readFile);

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { EXIT } from '../../src/cli/context/exit.js';
 import { requireRange } from '../../src/cli/context/parse-options.js';
+import { systemClock } from '../../src/core/clock.js';
 
 const now = Date.parse('2026-11-21T12:00:00Z');
 const day = (text: string) => new Date(`2026-${text}T00:00:00Z`);
-const asked = (since: Date | null, until: Date | null) => () => requireRange(since, until, { now: () => now });
+const asked = (since: Date | null, until: Date | null) => () =>
+  requireRange(since, until, { ...systemClock, now: () => now });
 
 test.each([
   ['from the beginning', null, null],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { notifySystemd } from '../../src/daemon/notify-systemd.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
 import { readSystemd } from '../../src/settings/systemd.js';
@@ -19,7 +20,7 @@ function steppedClock() {
     if (pauses.length === 0) await new Promise<void>((resolve) => (onPause = resolve));
     return pauses.shift() as { ms: number; end: () => void };
   };
-  return { sleep, next };
+  return { ...systemClock, sleep, next };
 }
 
 function setup(watchdogMs: number | null, send = async (_: string): Promise<unknown> => undefined) {

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, Server } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import {
   type AdminServer,
   type AdminServerOptions,
@@ -61,7 +62,7 @@ async function start(options: Partial<AdminServerOptions> = {}) {
     single: true,
     feeds: () => [shownFeed(REPORT)],
     logger: log.logger,
-    clock: { now: clock.now, monotonic: clock.monotonic, sleep: () => new Promise<never>(() => {}) },
+    clock: { ...clock, sleep: () => new Promise<never>(() => {}) },
     signal: new AbortController().signal,
     ...options,
   });
@@ -159,7 +160,7 @@ describe('the admin server', () => {
       now += 40;
       return now;
     };
-    const { get } = await start({ single: false, clock: { now: Date.now, monotonic, sleep } });
+    const { get } = await start({ single: false, clock: { ...systemClock, monotonic, sleep } });
     await get('/metrics');
     let isAnswered = false;
     const second = get('/metrics?again').finally(() => {
@@ -299,7 +300,7 @@ describe('a port in use', () => {
     const [waiting, freed] = [gate(), gate()];
     const pauses: number[] = [];
     const clock = {
-      now: Date.now,
+      ...systemClock,
       monotonic: () => 0,
       sleep: async (ms: number) => {
         pauses.push(ms);
@@ -333,7 +334,7 @@ describe('a port in use', () => {
     };
     const starting = start({
       port: (other.address() as AddressInfo).port,
-      clock: { now: Date.now, monotonic: () => 0, sleep },
+      clock: { ...systemClock, monotonic: () => 0, sleep },
       signal: stop.signal,
     });
     await waiting.opened;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { createPacedAnswers } from '../../src/observability/admin/paced-answers.js';
 import { textAnswer } from '../../src/observability/admin/single-request-server.js';
 
@@ -7,7 +8,7 @@ function setup() {
   let now = 0;
   const rests: { ms: number; end: () => void }[] = [];
   const sleep = (ms: number) => new Promise<void>((resolve) => rests.push({ ms, end: resolve }));
-  const answer = createPacedAnswers({ monotonic: () => now, sleep }, new AbortController().signal);
+  const answer = createPacedAnswers({ ...systemClock, monotonic: () => now, sleep }, new AbortController().signal);
   const rendered: string[] = [];
   const ask = (key: string, tookMs = 40, isWanted = () => true) =>
     answer({
@@ -45,7 +46,8 @@ describe('paced answers', () => {
   });
 
   test('continue after one that cannot be rendered', async () => {
-    const answer = createPacedAnswers({ monotonic: () => 0, sleep: async () => {} }, new AbortController().signal);
+    const clock = { ...systemClock, monotonic: () => 0, sleep: async () => {} };
+    const answer = createPacedAnswers(clock, new AbortController().signal);
     const request = { key: '/', isWanted: () => true };
     await expect(answer({ ...request, render: () => Promise.reject(new Error('a bug')) })).rejects.toThrow('a bug');
     expect((await answer({ ...request, render: () => textAnswer(200, 'fine') })).status).toBe(200);

@@ -136,7 +136,7 @@ describe('the recent history', () => {
   test('stays sorted and bounded when the clock of the machine is set back and forth', () => {
     const { clock, state } = setup();
     let offset = 0;
-    const history = createRecentHistory({ monotonic: clock.monotonic, now: () => clock.now() + offset }, state);
+    const history = createRecentHistory({ ...clock, now: () => clock.now() + offset }, state);
     for (let minute = 0; minute < 2 * HISTORY_MINUTES; minute++) {
       clock.advance(MINUTE);
       offset = (minute % 7) * 45 * MINUTE;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import {
   createSingleRequestServer,
   MAX_AGE_MS,
@@ -24,6 +25,7 @@ async function start(body = 'ok') {
   const aged = gate();
   const sleeps = new Set<number>();
   const clock = {
+    ...systemClock,
     now: () => Date.UTC(2026, 0, 1),
     sleep: (ms: number, signal: AbortSignal) => {
       sleeps.add(ms);

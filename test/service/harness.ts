@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
+import type { Clock } from '../../src/core/clock.js';
 import { RecognitionClient } from '../../src/library/recognition-client.js';
 import type { ServiceClient, ServiceClientOptions } from '../../src/service/client.js';
-import type { RequestClock } from '../../src/service/http/deadline.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
 import { captureErrorLeaks } from '../support/canaries/capture-leaks.js';
 import { ScriptedService } from '../support/scripted-service.js';
@@ -12,12 +12,13 @@ export const KEY = 'canary-key-7f3a';
 export const NOW = Date.UTC(2026, 0, 2, 9, 0, 0);
 
 /** A clock that moves only when a test calls `expire`, so that a timeout happens exactly then. */
-export class HandClock implements RequestClock {
+export class HandClock implements Clock {
   readonly waiting: { ms: number; wake: () => void }[] = [];
   elapsed = 0;
 
   now = (): number => NOW + this.elapsed;
   monotonic = (): number => this.elapsed;
+  random = (): number => 0;
   sleep = (ms: number, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       const sleeper = { ms, wake: resolve };

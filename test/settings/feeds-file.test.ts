@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { changesOf } from '../../src/settings/feed-changes.js';
 import { readFeedsFile, versionOf } from '../../src/settings/feeds-file.js';
 import { describeMistake } from '../../src/settings/mistakes.js';
@@ -14,7 +15,7 @@ import { files, LEAST } from '../support/settings.js';
 const PATH = '/etc/scanfeed/feeds.yaml';
 const KEY_FILES = { '/keys/acme': 'key-of-acme\n', '/keys/globex': 'key-of-globex\n' };
 
-const clock = { sleep: async () => {} };
+const clock = { ...systemClock, sleep: async () => {} };
 
 function read(text: string, env: NodeJS.ProcessEnv = {}, contents: Readonly<Record<string, string>> = {}) {
   return readFeedsFile(
@@ -324,7 +325,7 @@ describe('the feeds file', () => {
     const pauses: number[] = [];
     const readFile = (path: string) => (path === PATH ? (texts[pauses.length] ?? '') : 'key');
     const sleep = async (ms: number) => void pauses.push(ms);
-    const { feeds } = await readFeedsFile(PATH, LEAST, { readFile, clock: { sleep } });
+    const { feeds } = await readFeedsFile(PATH, LEAST, { readFile, clock: { ...clock, sleep } });
     expect(feeds.map(({ database }) => database.schema)).toEqual(['acme']);
     expect(pauses).toEqual([1000, 1000, 1000]);
   });

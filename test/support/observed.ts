@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/core/clock.js';
 import { createFeedState } from '../../src/observability/feed-state.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { createLogger, type LogFields, type ProcessLogger } from '../../src/observability/log/logger.js';
@@ -53,6 +54,7 @@ export function recordingLogger() {
 export function handClock(start = 0) {
   let time = start;
   return {
+    ...systemClock,
     monotonic: () => time,
     now: () => Date.UTC(2026, 0, 1) + time,
     advance: (ms: number) => {

@@ -57,7 +57,7 @@ export function timeOption(now: () => number): (text: string) => Date {
  * @param until null for now
  * @throws CommandFailure if nothing can have been delivered in the range
  */
-export function requireRange(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
+export function requireRange(since: Date | null, until: Date | null, { now }: Clock): void {
   if (since === null) return;
   if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
   if (since.getTime() > now()) throw new CommandFailure('--since is in the future', EXIT.usage);

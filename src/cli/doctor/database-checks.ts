@@ -79,7 +79,7 @@ interface GivenSettings {
 /** Checks the database from the login to its contents. Leaves nothing in it. */
 export async function checkDatabase(
   { database: settings, feed, service }: GivenSettings,
-  clock: Pick<Clock, 'monotonic'>,
+  clock: Clock,
 ): Promise<readonly Finding[]> {
   if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'requires the settings of the database');
   const database = open(settings.connection);
@@ -116,7 +116,7 @@ function open(connection: ClientOptions): Database {
   });
 }
 
-async function readServer(database: Database, clock: Pick<Clock, 'monotonic'>) {
+async function readServer(database: Database, clock: Clock) {
   const begun = clock.monotonic();
   const facts = await readServerFacts(database.sql);
   return { ...facts, tookMs: clock.monotonic() - begun };

@@ -55,10 +55,7 @@ interface GivenSettings {
 }
 
 /** Checks the service with a request for the first entry of its feed. Stores nothing. */
-export async function checkService(
-  { service, feed }: GivenSettings,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
-): Promise<readonly Finding[]> {
+export async function checkService({ service, feed }: GivenSettings, clock: Clock): Promise<readonly Finding[]> {
   if (service === null || feed === null) {
     return skipChecks(Object.keys(CHECKS), 'requires the settings of the service');
   }
@@ -78,11 +75,7 @@ export async function checkService(
   });
 }
 
-async function readFirstEntry(
-  client: ServiceClient,
-  filters: FeedSettings['filters'],
-  clock: Pick<Clock, 'monotonic'>,
-) {
+async function readFirstEntry(client: ServiceClient, filters: FeedSettings['filters'], clock: Clock) {
   const begun = clock.monotonic();
   const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
   return { tookMs: clock.monotonic() - begun, entries: page.items.length, cache: page.cache ?? null };

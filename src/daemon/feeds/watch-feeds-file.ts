@@ -33,7 +33,7 @@ export interface WatchedFile {
 export async function watchFeedsFile(
   file: FeedsFile,
   { readText, read, versionOf, onRead, movedIn, onMoved, onRefused }: WatchedFile,
-  clock: Pick<Clock, 'sleep' | 'monotonic'>,
+  clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   let known: string | null = file.text;

@@ -18,7 +18,7 @@ export interface AdminServerOptions extends StatusOptions {
   readonly liveness: ProcessLiveness;
   readonly readiness: Pick<Readiness, 'check'>;
   readonly logger: Logger;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
+  readonly clock: Clock;
   /** Ends the attempts to listen. A server that is listening continues until it is closed. */
   readonly signal: AbortSignal;
 }

@@ -32,7 +32,7 @@ interface Waiting {
  * Requests whose clients are gone take no turn.
  * @param signal ends the pauses; nothing is rendered after that
  */
-export function createPacedAnswers(clock: Pick<Clock, 'monotonic' | 'sleep'>, signal: AbortSignal): PacedAnswers {
+export function createPacedAnswers(clock: Clock, signal: AbortSignal): PacedAnswers {
   const waiting = new Map<string, Waiting>();
   let rested = Promise.resolve();
   return ({ key, isWanted, render }) => {

@@ -31,10 +31,7 @@ export interface Answer {
  * there are too many connections, it closes the oldest one of the address that has the most (docs/decisions/0016).
  * @param answer must not reject
  */
-export function createSingleRequestServer(
-  answer: (request: Request) => Promise<Answer>,
-  clock: Pick<Clock, 'now' | 'sleep'>,
-) {
+export function createSingleRequestServer(answer: (request: Request) => Promise<Answer>, clock: Clock) {
   /** Connections by remote address, oldest first. */
   const open = new Map<string, Set<Socket>>();
   let count = 0;

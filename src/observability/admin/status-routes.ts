@@ -21,7 +21,7 @@ export interface StatusOptions {
   readonly feeds: () => readonly ShownFeed[];
   /** The entries of the feeds file that have mistakes; read at each request. */
   readonly invalid?: () => readonly InvalidEntry[];
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
 }
 
 /** The options, and the start of the process as ISO 8601. */

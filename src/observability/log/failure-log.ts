@@ -20,7 +20,7 @@ const BUG = 'this is a bug in scanfeed: report it with this line and the lines b
 
 interface FailureLogOptions {
   readonly logger: Logger;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Clock;
   /** Level of failures that need an operator; `error` by default. */
   readonly holdLevel?: 'warn' | 'error';
   /** Called with each change of an outage that is in the log. */

@@ -22,7 +22,7 @@ export interface TracerOptions {
   /** Share of the pages whose spans are exported, from 0 to 1. */
   readonly ratio: number;
   readonly logger: Pick<Logger, 'warn'>;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
+  readonly clock: Clock;
 }
 
 /**

@@ -1,9 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type Clock, WAIT_OVER } from '../../core/clock.js';
 
-/** The part of a clock that requests need. */
-export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
-
 /** Waits for something that the deadline must not include. */
 export type OutsideDeadline = <T>(wait: Promise<T>) => Promise<T>;
 
@@ -17,7 +14,7 @@ export async function withDeadline<T>(
   ms: number,
   expired: () => Error,
   signals: readonly AbortSignal[],
-  clock: RequestClock,
+  clock: Clock,
 ): Promise<T> {
   const stop = new AbortController(); // its signal is passed to the work
   const onAbort = (event: Event) => stop.abort((event.target as AbortSignal).reason);

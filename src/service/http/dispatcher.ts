@@ -37,7 +37,7 @@ export interface DispatcherOptions {
   /** Looks up host names. Default: one lookup at a time for each name. */
   readonly lookup?: LookupFunction | undefined;
   /** For tests. */
-  readonly clock?: Pick<Clock, 'monotonic'> | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Dispatcher, FormData } from 'undici';
+import type { Clock } from '../../core/clock.js';
 import type { AnsweringCache } from '../../sync/ports/index.js';
 import { type ApiKeySource, currentApiKey } from '../api-key.js';
 import { connectionError, isKeepAliveReset } from '../errors/connection-errors.js';
@@ -8,7 +9,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
 import { type ResponseAge, readResponseAge } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
-import { type OutsideDeadline, type RequestClock, withDeadline } from './deadline.js';
+import { type OutsideDeadline, withDeadline } from './deadline.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
 
 /** Outcome of one HTTP request. */
@@ -31,7 +32,7 @@ export interface HttpOptions {
   readonly dispatcher: Dispatcher;
   readonly userAgent: string;
   readonly onRequest: ((observation: RequestObservation) => void) | undefined;
-  readonly clock: RequestClock;
+  readonly clock: Clock;
   /** Aborts when the client is closed, which cancels all requests. */
   readonly closed: AbortSignal;
 }

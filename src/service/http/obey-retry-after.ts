@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 20_000;
  * single runs have pauses of their own. A request waits for a short pause. During a long one it fails at once with the same error,
  * whose `retryAfterMs` is what is left of the pause.
  */
-export function obeyRetryAfter(service: FeedService, clock: Pick<Clock, 'monotonic' | 'sleep'>): FeedService {
+export function obeyRetryAfter(service: FeedService, clock: Clock): FeedService {
   const createGate = () => {
     let refusal: HttpStatusError | null = null;
     let pausedUntil = Number.NEGATIVE_INFINITY;

@@ -13,7 +13,7 @@ const RUN_EVERY = 4;
  */
 export function createRateLimit(
   perSecond: number | null,
-  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
+  clock: Clock = systemClock,
 ): (service: FeedService) => FeedService {
   if (perSecond === null) return (service) => service;
   let sent = 0;

@@ -9,7 +9,7 @@ export interface RenewingOptions {
   readonly open: (origin: string) => Dispatcher;
   /** Returns the error to report for one of a request to an origin. */
   readonly describeError: (error: Error, origin: string) => Error;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Clock;
 }
 
 interface Agent {

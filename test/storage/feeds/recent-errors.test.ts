@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/commands/status.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { createErrorRecorder } from '../../../src/daemon/error-recorder.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
 import { createErrorWriter, type ErrorRecord } from '../../../src/storage/feeds/recent-errors.js';
@@ -32,6 +33,7 @@ function recorderAt(monotonic: number, write = writeRecords, isPatient = true) {
   const slept: number[] = [];
   let onSleep = () => {};
   const clock = {
+    ...systemClock,
     monotonic: () => monotonic,
     sleep: async (ms: number, signal: AbortSignal) => {
       slept.push(ms);
@@ -183,7 +185,7 @@ describe('the error recorder', () => {
       expect(records).toMatchObject([{ failures: 4, endedMs: 0 }]);
       written.open();
     };
-    const recorder = createErrorRecorder(write, { monotonic: () => 90_000, sleep });
+    const recorder = createErrorRecorder(write, { ...systemClock, monotonic: () => 90_000, sleep });
     recorder.record(outage());
     await retrying.opened;
     isDown = false;
@@ -204,7 +206,7 @@ describe('the error recorder', () => {
       await ended.opened;
       throw new Error('down');
     };
-    const recorder = createErrorRecorder(write, { monotonic: () => 90_000, sleep });
+    const recorder = createErrorRecorder(write, { ...systemClock, monotonic: () => 90_000, sleep });
     recorder.record(outage());
     await writing.opened;
     recorder.record(outage({ endedAt: 90_000 }));

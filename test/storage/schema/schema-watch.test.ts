@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Clock } from '../../../src/core/clock.js';
+import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
@@ -26,7 +26,7 @@ const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPr
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
   usableMs: () => 10_000,
-  clock: { now: Date.now, monotonic, sleep },
+  clock: { ...systemClock, monotonic, sleep },
   onPreparing,
   migrations: readMigrations,
 });

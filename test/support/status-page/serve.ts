@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/core/clock.js';
 import { type AdminServerOptions, startAdminServer } from '../../../src/observability/admin/admin-server.js';
 import { livenessOf } from '../../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
@@ -41,7 +42,7 @@ async function serve(now: () => number, options: Pick<AdminServerOptions, 'singl
     liveness: livenessOf(() => []),
     readiness: createReadiness(),
     logger: recordingLogger().logger,
-    clock: { now, monotonic: () => 0, sleep: untilAborted },
+    clock: { ...systemClock, now, monotonic: () => 0, sleep: untilAborted },
     signal: new AbortController().signal,
     ...options,
   });
