@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Clock } from '../core/clock.js';
-import type { Liveness } from '../observability/admin/liveness.js';
+import type { ProcessLiveness } from '../observability/admin/liveness.js';
 import type { Readiness } from '../observability/admin/readiness.js';
 import type { Logger } from '../observability/log/logger.js';
 import type { SystemdSettings } from '../settings/systemd.js';
@@ -12,21 +12,23 @@ const SEND_MS = 5_000;
 const RETRY_MS = 5_000;
 
 export interface NotifyContext {
-  readonly readiness: Pick<Readiness, 'whenReady'>;
-  readonly liveness: Pick<Liveness, 'check'>;
-  readonly logger: Pick<Logger, 'warn'>;
+  readonly readiness: Readiness;
+  readonly liveness: ProcessLiveness;
+  readonly logger: Logger;
   readonly clock: Clock;
-  /** Sends one assignment of sd_notify(3). */
-  readonly send: (assignment: string) => Promise<unknown>;
 }
+
+/** Sends one assignment of sd_notify(3). */
+type Send = (assignment: string) => Promise<unknown>;
 
 /**
  * Tells systemd when the daemon is ready, that its loop is alive, and when it stops. Resolves after the signal has aborted.
  * Never rejects: if a notification cannot be sent, that is logged once.
  */
 export async function notifySystemd(
-  { watchdogMs }: Pick<SystemdSettings, 'watchdogMs'>,
-  { readiness, liveness, logger, clock, send }: NotifyContext,
+  watchdogMs: SystemdSettings['watchdogMs'],
+  { readiness, liveness, logger, clock }: NotifyContext,
+  send: Send,
   signal: AbortSignal,
 ): Promise<void> {
   let warned = false;
@@ -57,7 +59,7 @@ export async function notifySystemd(
  * Returns a function that sends assignments to the socket of systemd. Node.js has no datagram sockets of the Unix domain, so it
  * runs `systemd-notify`, which every system with systemd has.
  */
-export function systemdSender(socket: string): NotifyContext['send'] {
+export function systemdSender(socket: string): Send {
   const run = promisify(execFile);
   // The program gets nothing else of the environment, which may contain the key.
   const env = { NOTIFY_SOCKET: socket, PATH: '/usr/local/bin:/usr/bin:/bin' };

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
+import type { Clock } from '../core/clock.js';
 import { startAdminServer } from '../observability/admin/admin-server.js';
 import { livenessOf } from '../observability/admin/liveness.js';
 import type { Readiness } from '../observability/admin/readiness.js';
+import type { Logger } from '../observability/log/logger.js';
 import type { FeedsFile } from '../settings/feeds-file.js';
 import type { SettingsError, SettingsFor } from '../settings/settings.js';
 import type { Group } from '../settings/variables.js';
@@ -9,14 +11,14 @@ import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
 import { warnAboutPollRate } from './feeds/warn-about-poll-rate.js';
-import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
+import { type FeedsFileReader, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
 
 /** The feeds that the process follows: the one of its settings, or those of a file. */
 export type FeedSource =
   | { readonly single: SettingsFor<Group> }
-  | { readonly file: FeedsFile; readonly changes: Pick<WatchedFile, 'readText' | 'read' | 'versionOf'> };
+  | { readonly file: FeedsFile; readonly changes: FeedsFileReader };
 
 /** Maximum time over which the starts of many feeds are spread, milliseconds. */
 const MAX_SPREAD_MS = 10_000;
@@ -27,12 +29,7 @@ export type Daemon = ReturnType<typeof runDaemon>;
  * Creates all parts of the daemon and runs them until the signal aborts.
  * @param context its tracer is closed at the end
  */
-export function runDaemon(
-  settings: ProcessSettings,
-  source: FeedSource,
-  context: Pick<ProcessContext, 'logger' | 'tracer' | 'clock'>,
-  signal: AbortSignal,
-) {
+export function runDaemon(settings: ProcessSettings, source: FeedSource, context: ProcessContext, signal: AbortSignal) {
   const { logger, clock } = context;
   const single = 'single' in source ? source.single : null;
   const bug = new AbortController();
@@ -41,7 +38,7 @@ export function runDaemon(
 
   const invalid = createInvalidEntries(logger);
   const invalidFeeds = () => invalid.entries().length;
-  const parts = openSharedParts(settings, { ...context, single, invalidFeeds, signal: stop });
+  const parts = openSharedParts(settings, context, { single, invalidFeeds }, stop);
   const { shared, metrics, readiness } = parts;
   const { feeds, reports, runsWritten } = createFeeds(shared, onBug);
   const liveness = livenessOf(feeds.running);
@@ -90,10 +87,12 @@ function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
   return { feeds, reports, runsWritten };
 }
 
-interface FollowContext extends Pick<ProcessContext, 'logger' | 'clock'> {
+interface FollowContext {
+  readonly logger: Logger;
+  readonly clock: Clock;
   readonly feeds: FeedSet;
   readonly invalid: InvalidEntries;
-  readonly readiness: Pick<Readiness, 'ready' | 'waitingFor'>;
+  readonly readiness: Readiness;
 }
 
 /** Follows the only feed, or those of the file, which is read again when it changes. */
@@ -124,10 +123,10 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
 /** Notifies systemd, if it started this process. Its code is loaded only then. */
 async function notifyServiceManager(
   { process: { systemd } }: ProcessSettings,
-  parts: Omit<NotifyContext, 'send'>,
+  context: NotifyContext,
   signal: AbortSignal,
 ): Promise<void> {
   if (systemd.notifySocket === null) return;
   const { notifySystemd, systemdSender } = await import('./notify-systemd.js');
-  await notifySystemd(systemd, { ...parts, send: systemdSender(systemd.notifySocket) }, signal);
+  await notifySystemd(systemd.watchdogMs, context, systemdSender(systemd.notifySocket), signal);
 }

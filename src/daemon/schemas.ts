@@ -11,9 +11,8 @@ import { type Migration, readMigrations } from '../storage/schema/read-migration
 import { createStore } from '../storage/store.js';
 import { createLeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { ProcessLeases } from '../sync/lease/process-leases.js';
-import { limitConcurrency } from '../sync/waiting/limit-concurrency.js';
+import { type LimitedRun, limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
-import type { MaintenanceContext } from './maintenance/maintenance-context.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
 
@@ -44,7 +43,7 @@ export interface SchemasContext {
   readonly database: Database;
   /** For the leases. Their renewals do not wait for the commits, which may occupy all other connections. */
   readonly leaseDatabase: Database;
-  readonly metrics: Pick<Metrics, 'transacted' | 'purged'>;
+  readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
@@ -115,11 +114,12 @@ function knownMigrations(): WatchContext['migrations'] {
 
 type MaintainedSchema = ReturnType<typeof maintainSchema>;
 
-interface SharedBySchemas
-  extends SchemasContext,
-    Pick<WatchContext, 'limitDirect' | 'migrations' | 'usableMs'>,
-    Pick<MaintenanceContext, 'checkIntervalMs'> {
-  readonly limitMaintenance: MaintenanceContext['limit'];
+interface SharedBySchemas extends SchemasContext {
+  readonly migrations: WatchContext['migrations'];
+  readonly limitDirect: LimitedRun;
+  readonly limitMaintenance: LimitedRun;
+  readonly usableMs: () => number;
+  readonly checkIntervalMs: () => number;
 }
 
 function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal) {

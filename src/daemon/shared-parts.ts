@@ -7,7 +7,7 @@ import { createCounter } from '../observability/log/failure-log.js';
 import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
-import type { Settings } from '../settings/settings.js';
+import type { Settings, SettingsFor } from '../settings/settings.js';
 import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { createProcessLeases } from '../sync/lease/process-leases.js';
 import { maxRequests, type SharedParts } from './feeds/run-feed.js';
@@ -25,23 +25,32 @@ const SHARED_CONNECTIONS = 256;
 const COLLECT_EVERY_BYTES = 16 * MIB;
 
 /** The settings of the process, which all of its feeds share. */
-export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
+export type ProcessSettings = SettingsFor<'feed' | 'database' | 'admin' | 'process'>;
 
 export interface ProcessContext {
   readonly logger: ProcessLogger;
   readonly tracer: PageTracer | null;
   readonly clock: Clock;
+}
+
+/** The feeds that the process follows. */
+interface FollowedFeeds {
   /** The only feed of the process; null if it follows those of a file. */
   readonly single: Settings | null;
   /** Number of invalid entries in the feeds file. Called at each scrape. */
   readonly invalidFeeds: () => number;
-  /** Aborts when the process is asked to stop. */
-  readonly signal: AbortSignal;
 }
 
-/** Opens what the feeds of the process share. Close it after the last feed has stopped. */
-export function openSharedParts(settings: ProcessSettings, context: ProcessContext) {
-  const { logger, tracer, clock, single, invalidFeeds, signal } = context;
+/**
+ * Opens what the feeds of the process share. Close it after the last feed has stopped.
+ * @param signal aborts when the process is asked to stop
+ */
+export function openSharedParts(
+  settings: ProcessSettings,
+  { logger, tracer, clock }: ProcessContext,
+  { single, invalidFeeds }: FollowedFeeds,
+  signal: AbortSignal,
+) {
   const version = packageVersion();
   const { poolSize } = settings.database;
   const lookup = createLookup();

@@ -13,8 +13,7 @@ import type { FeedPage } from './recognition-client.js';
 import { sortEntries } from './sort-entries.js';
 
 /** How to follow the feed. Without `cursor` and `since` it starts at the beginning of the history. */
-export interface FollowOptions
-  extends Pick<FeedQuery, 'since' | 'status' | 'environment' | 'documentType' | 'markdown'> {
+export interface FollowOptions extends FeedQuery {
   /** Where to continue: the `cursor` that was stored last. It takes precedence over `since`. */
   readonly cursor?: string | null | undefined;
   /** Entries per page, 1 to 200. Default 200; halved automatically if a page is larger than the client accepts. */

@@ -11,7 +11,7 @@ export interface SortedEntries {
 }
 
 /** Reads the entries of a page one by one, so that a bad one does not hide the others. */
-export function sortEntries(page: Pick<RawPage, 'body' | 'places'>): SortedEntries {
+export function sortEntries(page: RawPage): SortedEntries {
   const entries: FeedEntry[] = [];
   const unusable: UnusableEntry[] = [];
   itemsOf(page).forEach((entry, index) => {
@@ -23,6 +23,6 @@ export function sortEntries(page: Pick<RawPage, 'body' | 'places'>): SortedEntri
 }
 
 /** Returns the entries with their long values, which are empty in `items`. */
-function itemsOf({ body }: Pick<RawPage, 'body'>): readonly unknown[] {
+function itemsOf({ body }: RawPage): readonly unknown[] {
   return (JSON.parse(new TextDecoder().decode(body)) as { readonly items: readonly unknown[] }).items;
 }

@@ -20,11 +20,12 @@ interface SyncObserverOptions {
   readonly state: FeedState;
   readonly metrics: FeedMetrics;
   readonly logger: Logger;
-  readonly liveness: Pick<Liveness, 'ticked'>;
+  /** Called with the announced duration of the next step of the loop, milliseconds. */
+  readonly onTick: Liveness['ticked'];
   readonly clock: Clock;
   readonly failures: FailureLog<Stage>;
   /** Null or missing: no traces are exported. */
-  readonly tracer?: Pick<PageTracer, 'pageStored'> | null;
+  readonly tracer?: PageTracer | null;
 }
 
 /** Stages that only the leader runs. */
@@ -32,7 +33,7 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 
 /** Turns the reports of the engine into metrics, log lines, the status report and its charts. */
 export function observeSync(options: SyncObserverOptions) {
-  const { feed, version, state, metrics, logger, liveness, failures, clock } = options;
+  const { feed, version, state, metrics, logger, onTick, failures, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
@@ -57,7 +58,7 @@ export function observeSync(options: SyncObserverOptions) {
 
   const observer: SyncObserver = {
     ticked(nextStepMs) {
-      liveness.ticked(nextStepMs);
+      onTick(nextStepMs);
       history.awake();
       tick();
     },

@@ -1,4 +1,4 @@
-import type { FeedsFile } from './feeds-file.js';
+import type { ListedFeeds } from './feeds-file.js';
 import type { SettingsFor } from './settings.js';
 import type { Group } from './variables.js';
 
@@ -9,10 +9,7 @@ type FeedSettings = SettingsFor<Group>;
  * nor changed.
  * @param running the settings of each feed by its name
  */
-export function changesOf(
-  running: ReadonlyMap<string, FeedSettings>,
-  { feeds, invalid }: Pick<FeedsFile, 'feeds' | 'invalid'>,
-) {
+export function changesOf(running: ReadonlyMap<string, FeedSettings>, { feeds, invalid }: ListedFeeds) {
   const listed = new Set([...feeds.map(({ feed }) => feed.name), ...invalid.map(({ name }) => name)]);
   const added = feeds.filter(({ feed }) => !running.has(feed.name));
   /** Names of feeds that the file no longer lists. */

@@ -39,12 +39,16 @@ interface Entries {
   readonly problems: readonly string[];
 }
 
-/** A key with its value as text, or the reason why the value is not usable. */
-interface Given {
-  readonly key: string;
-  readonly line: number;
+/** A value as text, or the reason why it is not usable. */
+interface GivenText {
   readonly text: string | null;
   readonly reason: string;
+}
+
+/** A key with its value. */
+interface Given extends GivenText {
+  readonly key: string;
+  readonly line: number;
 }
 
 /** The YAML library, which is loaded only if there is a feeds file, and the line numbers of the current text. */
@@ -110,7 +114,7 @@ function nameOf(key: ParsedNode, { yaml }: Parser): string {
 }
 
 /** Reads a scalar as it is written; null is an empty text. Only the statuses may be a list. */
-function textOf(value: ParsedNode | null, key: string, parser: Parser): Pick<Given, 'text' | 'reason'> {
+function textOf(value: ParsedNode | null, key: string, parser: Parser): GivenText {
   const { yaml } = parser;
   if (isEmpty(value, parser)) return { text: '', reason: '' };
   if (yaml.isScalar(value)) return { text: String(value.source), reason: '' };

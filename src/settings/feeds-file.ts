@@ -9,10 +9,14 @@ import { type ReadFile, readText } from './reread.js';
 import { readSettings, type SettingsFor, type SettingsOptions } from './settings.js';
 import { type Group, VARIABLES } from './variables.js';
 
-export interface FeedsFile<G extends Group = Group> {
+/** The feeds that a process follows. */
+export interface ListedFeeds<G extends Group = Group> {
   /** The settings of each feed whose entry is valid, in the order of the file. */
   readonly feeds: readonly SettingsFor<G | 'feed'>[];
   readonly invalid: readonly InvalidFeed[];
+}
+
+export interface FeedsFile<G extends Group = Group> extends ListedFeeds<G> {
   /** Paths of the API keys of these feeds. An entry may become valid when such a file changes. */
   readonly invalidKeyFiles: readonly string[];
   /** Text of the file, to detect changes. */
@@ -24,8 +28,7 @@ export interface InvalidFeed {
   readonly mistakes: readonly Mistake[];
 }
 
-/** The feed's own group is always read. */
-interface FeedsFileOptions<G extends Group> extends Omit<SettingsOptions<G>, 'shared'> {
+interface FeedsFileOptions<G extends Group> extends SettingsOptions<G> {
   readonly clock: Clock;
 }
 
@@ -59,9 +62,10 @@ export async function readFeedsFile<G extends Group = Group>(
   const invalid = new Map<string, Mistake[]>();
   const invalidKeyFiles = new Set<string>();
   const common = new Map<string, Mistake>();
-  const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, onKept, shared: new Map() };
+  const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, onKept };
+  const shared = new Map<string, unknown>();
   for (const entry of markRepeatedNames(entries)) {
-    const result = settingsOf(entry, inherited, options);
+    const result = settingsOf(entry, inherited, options, shared);
     for (const mistake of result.common) common.set(`${mistake.variable} ${mistake.reason}`, mistake);
     if (result.settings !== null) {
       feeds.push(result.settings);
@@ -149,11 +153,12 @@ function settingsOf<G extends Group>(
   entry: FeedEntry,
   env: NodeJS.ProcessEnv,
   options: SettingsOptions<G | 'feed'>,
+  shared: Map<string, unknown>,
 ): EntryResult<G> {
   const overridden = { ...env, ...Object.fromEntries(entry.variables) };
   if (entry.variables.has(API_KEY_FILE)) delete overridden[VARIABLES.apiKey.name];
   try {
-    const settings = readSettings(overridden, options);
+    const settings = readSettings(overridden, options, shared);
     return { settings: entry.mistakes.length > 0 ? null : settings, mistakes: entry.mistakes, common: [] };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

@@ -49,17 +49,17 @@ export interface SettingsOptions<G extends Group> {
   readonly readFile?: ReadFile;
   /** Called when a file that is read again is unusable, so that its last valid value is kept. */
   readonly onKept?: ((kept: KeptValue) => void) | undefined;
-  /** Values shared by the feeds of a file: see {@link Reader.once}. */
-  readonly shared?: Map<string, unknown>;
 }
 
 /**
  * Reads the settings from the environment. No other code reads it.
+ * @param shared values shared by the feeds of a file: see {@link Reader.once}
  * @throws SettingsError with every mistake
  */
 export function readSettings<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = readText, shared, onKept }: SettingsOptions<G> = {},
+  { need, readFile = readText, onKept }: SettingsOptions<G> = {},
+  shared?: Map<string, unknown>,
 ): SettingsFor<G> {
   const reader = new Reader(env, readFile, shared, onKept);
   const groups: readonly Group[] = need ?? GROUPS;

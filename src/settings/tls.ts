@@ -21,11 +21,7 @@ const WITHOUT_TLS = {
  * @param env its HOME may contain libpq's default root certificate
  * @returns null if a mistake was reported
  */
-export function readTls(
-  given: ConnectionParameters,
-  { env, onKept }: Pick<Reader, 'env' | 'onKept'>,
-  mistake: ReportMistake,
-) {
+export function readTls(given: ConnectionParameters, { env, onKept }: Reader, mistake: ReportMistake) {
   if (given.host?.startsWith('/')) return WITHOUT_TLS; // on a Unix socket libpq ignores the other parameters
   const { sslcert = '', sslkey = '', sslrootcert = defaultRoot(env.HOME), sslnegotiation = 'postgres' } = given;
   const { sslmode = sslrootcert === 'system' ? 'verify-full' : 'prefer' } = given;

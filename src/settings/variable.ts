@@ -29,7 +29,7 @@ const declared = <T, Given extends T>(
   [group, name]: VariableKey,
   kind: Kind<Given>,
   meaning: string,
-  rest: Pick<Variable, 'default' | 'required'> & VariableOptions,
+  rest: VariableOptions & { readonly default: string | null; readonly required: boolean },
 ): Variable<T> => ({ ...kind, secret: false, ...rest, group, name, meaning });
 
 export const required = <T>(

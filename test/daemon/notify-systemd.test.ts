@@ -31,16 +31,11 @@ function setup(watchdogMs: number | null, send = async (_: string): Promise<unkn
   const sent: string[] = [];
   const loop = { alive: true };
   const ended = notifySystemd(
-    { watchdogMs },
-    {
-      readiness,
-      clock,
-      logger,
-      liveness: { check: () => ({ alive: loop.alive, silentMs: 0 }) },
-      send: (assignment) => {
-        sent.push(assignment);
-        return send(assignment);
-      },
+    watchdogMs,
+    { readiness, clock, logger, liveness: { check: () => ({ feed: 'invoices', alive: loop.alive, silentMs: 0 }) } },
+    (assignment) => {
+      sent.push(assignment);
+      return send(assignment);
     },
     stop.signal,
   );

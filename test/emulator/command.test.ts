@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { register } from '../../src/cli/commands/emulator.js';
+import { thisProcess } from '../../src/cli/context/command-process.js';
 import { defaultSwitches } from '../../src/emulator/model/switches.js';
 
 /** Runs the command until `use` has processed its output. */
@@ -15,7 +16,7 @@ async function run(
   const write = (text: string | Uint8Array) => {
     used = use(String(text)).finally(() => process.emit('SIGTERM', 'SIGTERM'));
   };
-  register(program, { write });
+  register(program, { ...thisProcess, write });
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => undefined });
   await program.parseAsync(['emulator', '--port', '0', ...args], { from: 'user' });
   await used;
@@ -77,7 +78,7 @@ describe('scanfeed emulator', () => {
 
   it('names every switch with its default in its help', () => {
     const program = new Command();
-    register(program, { write: () => undefined });
+    register(program);
     const lines: string[] = [];
     program.commands[0]?.configureOutput({ writeOut: (text) => void lines.push(text) }).outputHelp();
     const help = lines.join('');

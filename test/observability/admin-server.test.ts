@@ -280,7 +280,7 @@ describe('the admin server', () => {
       asked.open();
       return new Promise<never>(() => {});
     };
-    const { server } = await start({ metrics: { exposition } });
+    const { server } = await start({ metrics: { ...testMetrics().metrics, exposition } });
     const socket = connect({ host: '127.0.0.1', port: server.address()?.port ?? 0 });
     const ended = once(socket, 'close');
     socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -6,8 +6,8 @@ import { feedStatus, testMetrics } from '../support/observed.js';
 function observed() {
   const { state, metrics, failures, log, clock, sample } = testMetrics();
   const liveness = createLiveness(clock.monotonic);
-  const given = { feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, failures, liveness, clock };
-  const sync = observeSync(given);
+  const given = { feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, failures, clock };
+  const sync = observeSync({ ...given, onTick: liveness.ticked });
   return { ...sync, metrics, clock, sample, liveness, log };
 }
 

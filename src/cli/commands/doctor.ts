@@ -61,11 +61,7 @@ async function checkInstallation(
 const MARKS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
 const COLOURS: Readonly<Record<CheckOutcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
 
-/** @param columns width of the terminal; null for one line per finding */
-function describeFindings(
-  findings: readonly Finding[],
-  { columns, colours = false }: Pick<CommandProcess, 'columns' | 'colours'>,
-): string {
+function describeFindings(findings: readonly Finding[], { columns, colours = false }: CommandProcess): string {
   const nameWidth = Math.max(...findings.map(({ check }) => check.length)) + 2;
   return findings
     .map(({ check, outcome, message, statements = [] }) => {

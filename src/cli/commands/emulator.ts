@@ -67,7 +67,7 @@ ${list(faultKinds).join('\n')}
 /** Maximum time to close its connections, milliseconds. */
 const CLOSE_MS = 2_000;
 
-export function register(program: Command, io: Pick<CommandProcess, 'write'> = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('emulator')
     .description('Run an emulated Document Recognition Service, for evaluation and staging.')
@@ -104,7 +104,7 @@ function switches(text: string): SwitchesPatch {
   }
 }
 
-async function serve(options: Given, io: Pick<CommandProcess, 'write'>, signal: AbortSignal): Promise<void> {
+async function serve(options: Given, io: CommandProcess, signal: AbortSignal): Promise<void> {
   const emulator = await start(options);
   const { url, apiKey: key, controlUrl } = emulator;
   io.write(

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { HttpStatusError } from '../../service/errors/status-errors.js';
 import { createRateLimit } from '../../service/http/rate-limit.js';
-import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
 import { judgeResult } from '../../sync/results/full-result.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
@@ -54,7 +53,7 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
   const run = await withClient(settings, 1, (client) =>
     read(
       createRateLimit(settings.requestsPerSecond)(client),
-      { scanId, markdown: given.markdown === true, settings },
+      { scanId, markdown: given.markdown === true, baseUrl: settings.baseUrl },
       io,
     ),
   );
@@ -64,16 +63,16 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
 interface Wanted {
   readonly scanId: string;
   readonly markdown: boolean;
-  readonly settings: Pick<ServiceSettings, 'baseUrl'>;
+  readonly baseUrl: string;
 }
 
 /** @throws CommandFailure if there is no such run */
-function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: CommandProcess): Promise<RawRun> {
+function read(service: FeedService, { scanId, markdown, baseUrl }: Wanted, io: CommandProcess): Promise<RawRun> {
   const { signal } = new AbortController(); // signals end the process directly: nothing needs a cleanup
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
       // The daemon retries a 404, because the feed has just listed the run. Here it is the final answer.
-      throw error instanceof HttpStatusError && error.status === 404 ? notFound(error, settings.baseUrl) : error;
+      throw error instanceof HttpStatusError && error.status === 404 ? notFound(error, baseUrl) : error;
     });
   return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
 }
@@ -112,7 +111,7 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
   const stored = await findOwn(scanId, work);
   const markdown = given.markdown === true || settings.feed.markdown;
   const run = await withService(settings.service, feed, 1, (service) =>
-    read(service, { scanId, markdown, settings: settings.service }, io),
+    read(service, { scanId, markdown, baseUrl: settings.service.baseUrl }, io),
   );
   show(run, given, io);
   const verdict = judgeResult({ scanId, revision: stored?.revision ?? 0 }, run, markdown);

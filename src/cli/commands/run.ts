@@ -68,7 +68,7 @@ async function openTracer({ process: { traces } }: ProcessSettings, logger: Logg
 }
 
 async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{
-  readonly settings: ProcessSettings & { readonly warnings: readonly string[] };
+  readonly settings: ProcessSettings;
   readonly source: FeedSource;
 }> {
   const path = feedsFilePath();

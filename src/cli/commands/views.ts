@@ -170,7 +170,7 @@ const LIST: readonly Column<ListedView>[] = [
   },
 ];
 
-function rowsOf({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): string {
+function rowsOf({ arrays, history }: ReportView | ListedView): string {
   if (history) return 'superseded revisions';
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }
@@ -178,13 +178,15 @@ function rowsOf({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): st
 function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<void> {
   return withReports(io, feed, async (connection) => {
     const view = await findView(name, connection);
-    const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
     const { slug: documentType, arrays, history } = view;
-    if (json) return io.write(`${JSON.stringify({ name, documentType, arrays, history, columns })}\n`);
+    if (json) {
+      const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
+      return io.write(`${JSON.stringify({ name, documentType, arrays, history, columns })}\n`);
+    }
     io.write(
       `${connection.tables.reportingSchema}.${name}: ${rowsOf(view)} of the document type ${JSON.stringify(documentType)}\n\n`,
     );
-    io.write(table(columns, COLUMNS, io.columns));
+    io.write(table(view.columns, COLUMNS, io.columns));
   });
 }
 
@@ -200,8 +202,8 @@ function showSources(name: string | undefined, { feed }: Given, io: CommandProce
   });
 }
 
-const COLUMNS: readonly Column<Omit<ReportColumn, 'type'> & { readonly type: string }>[] = [
+const COLUMNS: readonly Column<ReportColumn>[] = [
   { head: 'COLUMN', cell: ({ name }) => name },
-  { head: 'TYPE', cell: ({ type }) => type },
+  { head: 'TYPE', cell: ({ type }) => sqlTypeOf(type) },
   { head: 'FIELD', cell: ({ path }) => path.join('.'), shrinks: true },
 ];

@@ -23,7 +23,7 @@ export function entryOption(): Option {
   return new Option('--feed <name>', 'use the settings of this feed of the feeds file');
 }
 
-export function hasFeedsFile({ env }: Pick<CommandProcess, 'env'>): boolean {
+export function hasFeedsFile({ env }: CommandProcess): boolean {
   return feedsFilePath(env) !== null;
 }
 
@@ -39,7 +39,7 @@ interface Wanted<G extends Group> {
  * @throws CommandFailure if the file does not list the feed, or several and none is named
  */
 export async function readFeedSettings<G extends Group>(
-  { env, clock }: Pick<CommandProcess, 'env' | 'clock'>,
+  { env, clock }: CommandProcess,
   { feed: named, need, orAll = false }: Wanted<G>,
 ): Promise<SettingsFor<G>> {
   const path = feedsFilePath(env);

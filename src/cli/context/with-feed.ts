@@ -119,7 +119,7 @@ const TRIES = 20;
  * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(
-  { feeds, feed: { name } }: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
+  { feeds, feed: { name } }: FeedCommandContext<never>,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T> {
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -133,7 +133,7 @@ export async function withCurrentLease<T>(
 
 /** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */
 export async function storeUnderLease<T>(
-  work: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
+  work: FeedCommandContext<never>,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T | null> {
   try {

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../core/clock.js';
-import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
+import type { DatabaseSettings } from '../../settings/settings.js';
 import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
 import { type Database, LEASE_CONNECTIONS, openDatabase } from '../../storage/connection/pool.js';
@@ -31,6 +31,7 @@ import {
   warning,
 } from './finding.js';
 import { checkReaderRole, checkReportIndexes, checkTypedViews, named } from './report-checks.js';
+import type { UsableSettings } from './settings-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
@@ -70,15 +71,9 @@ const CHECKS: Checks<DatabaseContext> = {
   'stored feed': checkStoredFeed,
 };
 
-interface GivenSettings {
-  readonly database: DatabaseSettings | null;
-  readonly feed: Pick<FeedSettings, 'name'> | null;
-  readonly service: Pick<ServiceSettings, 'baseUrl'> | null;
-}
-
 /** Checks the database from the login to its contents. Leaves nothing in it. */
 export async function checkDatabase(
-  { database: settings, feed, service }: GivenSettings,
+  { database: settings, feed, service }: UsableSettings,
   clock: Clock,
 ): Promise<readonly Finding[]> {
   if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'requires the settings of the database');

@@ -2,9 +2,7 @@
 export type CheckOutcome = 'ok' | 'warning' | 'failing' | 'skipped';
 
 /** The result of one check, without secrets and document content. */
-export interface Finding {
-  /** Name of the check for people, such as `API key`. */
-  readonly check: string;
+export interface Result {
   readonly outcome: CheckOutcome;
   /** One line: the confirmation, or the problem and its remedy. */
   readonly message: string;
@@ -12,7 +10,10 @@ export interface Finding {
   readonly statements?: readonly string[];
 }
 
-export type Result = Omit<Finding, 'check'>;
+export interface Finding extends Result {
+  /** Name of the check for people, such as `API key`. */
+  readonly check: string;
+}
 
 const result =
   (outcome: CheckOutcome) =>

@@ -22,7 +22,7 @@ const COUNTED = `in the latest runs of each type, at most ${BATCH.runs} and ${BA
 
 interface ReportsContext {
   readonly connection: StoreConnection;
-  readonly settings: Pick<DatabaseSettings, 'readerRole'>;
+  readonly settings: DatabaseSettings;
   readonly server: { readonly database: string };
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { isLoopback } from '../../core/loopback.js';
 import type { ServiceClient } from '../../service/client.js';
-import type { FeedSettings, ServiceSettings } from '../../settings/settings.js';
+import type { FeedSettings } from '../../settings/settings.js';
 import { withClient } from '../context/with-service.js';
 import {
   type Checks,
@@ -16,6 +16,7 @@ import {
   warning,
 } from './finding.js';
 import { type NetworkRoute, observeRoute } from './observe-route.js';
+import type { UsableSettings } from './settings-checks.js';
 
 /** Remaining validity below which a certificate is reported, milliseconds. */
 const CERTIFICATE_WARNING_MS = 14 * 86_400_000;
@@ -49,13 +50,8 @@ const CHECKS: Checks<ServiceContext> = {
   'service cache': checkCache,
 };
 
-interface GivenSettings {
-  readonly service: ServiceSettings | null;
-  readonly feed: Pick<FeedSettings, 'filters'> | null;
-}
-
 /** Checks the service with a request for the first entry of its feed. Stores nothing. */
-export async function checkService({ service, feed }: GivenSettings, clock: Clock): Promise<readonly Finding[]> {
+export async function checkService({ service, feed }: UsableSettings, clock: Clock): Promise<readonly Finding[]> {
   if (service === null || feed === null) {
     return skipChecks(Object.keys(CHECKS), 'requires the settings of the service');
   }

@@ -8,9 +8,12 @@ import { type Finding, failing, ok, warning } from './finding.js';
 /** Groups of settings that no other check uses. */
 const OTHER_GROUPS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
 
-/** The settings that other checks use, null if they are wrong, and the findings about all settings. */
+/** The settings that other checks use; null if they are wrong. */
+export type UsableSettings = { readonly [G in 'service' | 'feed' | 'database']: SettingsFor<G>[G] | null };
+
 export interface CheckedSettings {
-  readonly settings: { readonly [G in 'service' | 'feed' | 'database']: SettingsFor<G>[G] | null };
+  readonly settings: UsableSettings;
+  /** The findings about all settings. */
   readonly findings: readonly Finding[];
 }
 

@@ -8,11 +8,15 @@ import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../cont
 /** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer one is, or the run was deleted. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
 
-export interface Replayed {
+export interface Replayed extends Rejection {
   readonly id: string;
+  readonly outcome: ReplayOutcome;
+}
+
+/** Why an entry is not stored; null if it is. */
+interface Rejection {
   readonly scanId: string | null;
   readonly revision: number | null;
-  readonly outcome: ReplayOutcome;
   readonly reason: string | null;
   readonly detail: string | null;
 }
@@ -30,7 +34,7 @@ export async function replayEntry(
   const { settings, quarantine, feed } = work;
   const payload = await quarantine.readPayload(feed.name, id);
   if (payload === undefined) return null;
-  if (payload.length === 0) return { ...GONE, id, scanId, revision };
+  if (payload.length === 0) return stillBad(id, { ...GONE, scanId, revision });
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
   const counts = await store(work, checked.entry, clock);
@@ -42,10 +46,9 @@ export async function replayEntry(
 }
 
 const GONE = {
-  outcome: 'still_bad',
   reason: 'gone',
   detail: 'its content was removed: it was erased, or is past the retention',
-} as const;
+};
 
 /** Resolves to null if PostgreSQL refuses one of the values. */
 function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry, clock: Clock): Promise<CommitCounts | null> {
@@ -61,6 +64,6 @@ function outcomeOf({ inserted, updated, stale }: CommitCounts): ReplayOutcome {
   return stale > 0 ? 'overtaken' : 'present';
 }
 
-function stillBad(id: string, { scanId, revision, reason, detail }: Omit<Replayed, 'id' | 'outcome'>): Replayed {
+function stillBad(id: string, { scanId, revision, reason, detail }: Rejection): Replayed {
   return { id, scanId, revision, outcome: 'still_bad', reason, detail };
 }

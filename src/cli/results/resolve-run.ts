@@ -1,7 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { CheckedEntry } from '../../sync/page/check-entries.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
-import type { Postponed } from '../../sync/results/load-result.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { postponed } from '../../sync/results/retry-pending.js';
 import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
@@ -43,12 +42,21 @@ export async function resolveRun(
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
 }
 
+interface Loaded {
+  readonly revision: number;
+}
+
+interface NotLoaded {
+  readonly reason: PendingReason;
+  readonly retryAfterMs?: number | undefined;
+}
+
 async function loadAndStore(
   run: PendingRun,
   work: FeedCommandContext<never>,
   { loader, store }: ResolveParts,
   signal: AbortSignal,
-): Promise<Pick<PendingRun, 'revision'> | Pick<Postponed, 'reason' | 'retryAfterMs'>> {
+): Promise<Loaded | NotLoaded> {
   const verdict = await loader.loadOnce(run, signal);
   try {
     signal.throwIfAborted();

@@ -1,10 +1,9 @@
 import { createPace } from '../../core/pace.js';
-import type { ServiceClient } from '../../service/client.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { type RunState, readState } from './read-state.js';
-import { problemOf, type SubmitOptions, type SubmittedFile } from './submit-files.js';
+import { type Problem, problemOf, type RequestOptions, type SubmittedFile } from './submit-files.js';
 
 /** Pauses between rounds, milliseconds: doubled from the first up to the longest. */
 const FIRST_PAUSE_MS = 1_000;
@@ -16,16 +15,13 @@ const TRIES = 15;
 /** Minimum length of a pause that is reported, milliseconds. */
 const REPORTED_PAUSE_MS = 5_000;
 
-export interface AwaitOptions extends Pick<SubmitOptions, 'clock' | 'signal' | 'concurrency' | 'perSecond' | 'onFile'> {
-  readonly client: Pick<ServiceClient, 'readRun'>;
+export interface AwaitOptions extends RequestOptions {
   /** Called before each round with the number of runs that are still processing. */
   readonly onRound: (open: number) => void;
-  /** Called with one sentence about each long pause that the service asks for, and once about each outage. */
-  readonly onPause: (message: string) => void;
 }
 
 /** The change that a request found. */
-type Update = RunState | Pick<SubmittedFile, 'problem'>;
+type Update = RunState | { readonly problem: Problem };
 
 /**
  * Requests the runs that are still processing in rounds, with growing pauses, until none is left. If the signal aborts, the

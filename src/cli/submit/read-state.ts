@@ -10,11 +10,7 @@ export interface RunState {
 }
 
 /** Returns the state of a run, whose data is not checked; null while it is processing. */
-export async function readState(
-  client: Pick<ServiceClient, 'readRun'>,
-  scanId: string,
-  signal: AbortSignal,
-): Promise<RunState | null> {
+export async function readState(client: ServiceClient, scanId: string, signal: AbortSignal): Promise<RunState | null> {
   const { run } = await client.readRun(scanId, { markdown: false }, signal);
   const { status, failureReason, error } = run;
   if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);

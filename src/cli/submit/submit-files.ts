@@ -43,19 +43,24 @@ export interface Problem {
   readonly passing: boolean;
 }
 
-export interface SubmitOptions {
-  readonly client: Pick<ServiceClient, 'submit' | 'readRun'>;
-  readonly documentType: string;
-  readonly environment: 'prod' | 'test';
-  readonly resubmitFailed: boolean;
+/** How to send requests about files. */
+export interface RequestOptions {
+  readonly client: ServiceClient;
   readonly concurrency: number;
   /** Maximum number of requests per second; null: no limit. */
   readonly perSecond: number | null;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Called with the result of each file. */
   readonly onFile: (submitted: SubmittedFile) => void;
-  /** Called before each pause with one sentence about it. */
+  /** Called with one sentence about a pause. */
   readonly onPause: (message: string) => void;
+}
+
+export interface SubmitOptions extends RequestOptions {
+  readonly documentType: string;
+  readonly environment: 'prod' | 'test';
+  readonly resubmitFailed: boolean;
 }
 
 /** Kinds of failures that would affect every file; a 404 is about the document type (interface 7). */
@@ -226,10 +231,7 @@ function mayBeAccepted(error: unknown): boolean {
  * Returns the Idempotency-Key (interface 4.1) of a file. It depends on content, type and environment alone, so every repeat
  * finds the existing run.
  */
-function idempotencyKey(
-  { sha256 }: PdfFile,
-  { documentType, environment }: Pick<SubmitOptions, 'documentType' | 'environment'>,
-): string {
+function idempotencyKey({ sha256 }: PdfFile, { documentType, environment }: SubmitOptions): string {
   return keyOf([environment, documentType, sha256]);
 }
 

@@ -76,7 +76,7 @@ export function parseSkippingLargeValues(
   skippable?: SkippableValues,
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
-  const large: (Range & Pick<Member, 'values'>)[] = [];
+  const large: (Range & { readonly values: number })[] = [];
   let entries = 0;
   let places = createFieldPlaces(json);
   let current = places;

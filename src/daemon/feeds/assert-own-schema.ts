@@ -1,7 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import type { Slice } from '../../core/json/scan.js';
 import type { SchemaContents, StoredRun } from '../../storage/feeds/schema-contents.js';
-import type { FeedIdentity } from '../../sync/ports/index.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 
 /** The schema belongs to another organization, or does not show to which one. The feed holds, and nothing of it is stored. */
@@ -16,12 +15,17 @@ export class ForeignSchema extends Error implements Failure {
   }
 }
 
-export interface NewFeed extends Pick<FeedIdentity, 'baseUrl'> {
-  readonly schema: string;
+/** How a feed relates to its former entry and to the other feeds of the feeds file. */
+export interface FeedRelations {
   /** Whether the feeds file gave it another address, key or schema since the process started. */
   readonly hasMoved: boolean;
   /** Whether a feed before it in the feeds file has the same schema and another key. */
   readonly hasOtherKey: boolean;
+}
+
+export interface NewFeed extends FeedRelations {
+  readonly schema: string;
+  readonly baseUrl: string;
 }
 
 /**
@@ -32,7 +36,7 @@ export interface NewFeed extends Pick<FeedIdentity, 'baseUrl'> {
 export async function assertOwnSchema(
   { schema, baseUrl, hasMoved, hasOtherKey }: NewFeed,
   { isKnown, services, runs }: SchemaContents,
-  loader: Pick<ResultLoader, 'loadOnce'>,
+  loader: ResultLoader,
   signal: AbortSignal,
 ): Promise<void> {
   if (isKnown && !hasMoved) return;
@@ -56,7 +60,7 @@ export async function assertOwnSchema(
 /** Two organizations may use the same scan ids, so the file name and the time of the submission must be equal as well. */
 async function compare(
   { scanId, revision, fileName, submittedAt }: StoredRun,
-  loader: Pick<ResultLoader, 'loadOnce'>,
+  loader: ResultLoader,
   signal: AbortSignal,
 ): Promise<'same' | 'other' | 'unknown'> {
   const answer = await loader.loadOnce({ scanId, revision }, signal);

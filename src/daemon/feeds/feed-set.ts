@@ -1,8 +1,8 @@
 import { changesOf, hasMoved } from '../../settings/feed-changes.js';
-import type { FeedsFile } from '../../settings/feeds-file.js';
+import type { ListedFeeds } from '../../settings/feeds-file.js';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import type { NewFeed } from './assert-own-schema.js';
+import type { FeedRelations } from './assert-own-schema.js';
 import type { RunningFeed } from './run-feed.js';
 
 export type FeedSet = ReturnType<typeof createFeedSet>;
@@ -15,7 +15,7 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-export interface StartOptions extends Pick<NewFeed, 'hasMoved' | 'hasOtherKey'> {
+export interface StartOptions extends FeedRelations {
   /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
   readonly startDelayFraction: number;
   /** Whether the process has just started, and follows its first feeds. */
@@ -35,7 +35,7 @@ export function createFeedSet(
   onFailed: (error: unknown) => void,
 ) {
   const wanted = new Map<string, Settings>();
-  const startOptions = new Map<string, Omit<StartOptions, 'isFirst'>>();
+  const startOptions = new Map<string, StartOptions>();
   const followed = new Map<string, Followed>();
   let isFirst = true;
 
@@ -47,7 +47,7 @@ export function createFeedSet(
     const options = startOptions.get(name);
     if (current !== undefined || settings === undefined || options === undefined) return;
     const stop = new AbortController();
-    const feed = start(settings, stop.signal, { ...options, isFirst });
+    const feed = start(settings, stop.signal, options);
     followed.set(name, { settings, feed, stop });
     const remove = () => {
       followed.delete(name);
@@ -66,10 +66,9 @@ export function createFeedSet(
 
   return {
     /** Returns the names of feeds to which the file gives another schema, service or key. */
-    movedIn: ({ feeds }: Pick<FeedsFile, 'feeds'>): readonly string[] =>
-      feeds.filter(isMoved).map(({ feed }) => feed.name),
+    movedIn: ({ feeds }: ListedFeeds): readonly string[] => feeds.filter(isMoved).map(({ feed }) => feed.name),
     /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
-    follow: (file: Pick<FeedsFile, 'feeds' | 'invalid'>): void => {
+    follow: (file: ListedFeeds): void => {
       const { added, removed, changed } = changesOf(wanted, file);
       const started = [...changed, ...added];
       for (const name of removed) {
@@ -83,6 +82,7 @@ export function createFeedSet(
         const { feed, database, service } = settings;
         startOptions.set(feed.name, {
           startDelayFraction: index / started.length,
+          isFirst,
           // It stays so until a restart: the feed may hold for this reason when its entry changes again.
           hasMoved: startOptions.get(feed.name)?.hasMoved === true || isMoved(settings),
           hasOtherKey: keys.get(database.schema) !== service.apiKeyFile,

@@ -6,7 +6,7 @@ import { describeMistake } from '../../settings/mistakes.js';
 export type InvalidEntries = ReturnType<typeof createInvalidEntries>;
 
 /** Keeps the invalid entries of the feeds file, and logs each one when it is new or has other mistakes. */
-export function createInvalidEntries(logger: Pick<Logger, 'error' | 'info'>) {
+export function createInvalidEntries(logger: Logger) {
   let entries: readonly InvalidEntry[] = [];
   return {
     entries: () => entries,

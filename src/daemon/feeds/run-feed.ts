@@ -1,5 +1,6 @@
-import type { Liveness } from '../../observability/admin/liveness.js';
-import { createLiveness } from '../../observability/admin/liveness.js';
+import type { Clock } from '../../core/clock.js';
+import { createLiveness, type Liveness } from '../../observability/admin/liveness.js';
+import type { ShownFeed } from '../../observability/admin/status-routes.js';
 import { createFeedState } from '../../observability/feed-state.js';
 import { createFailureLog, type Outage } from '../../observability/log/failure-log.js';
 import type { Logger } from '../../observability/log/logger.js';
@@ -11,16 +12,18 @@ import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
 import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
+import type { LeaseRounds } from '../../sync/lease/lease-rounds.js';
+import type { MemoryBudget } from '../../sync/memory/memory-budget.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
 import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
-import type { Stage } from '../../sync/ports/index.js';
+import type { FeedService, FeedStore, Stage, SyncObserver } from '../../sync/ports/index.js';
 import { MAX_JOINED_PAGES } from '../../sync/prefetch/join-pages.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
 import { createErrorRecorder } from '../error-recorder.js';
 import type { Schemas } from '../schemas.js';
 import type { ServiceConnections } from '../service-connections.js';
-import { assertOwnSchema, type NewFeed } from './assert-own-schema.js';
+import { assertOwnSchema, type FeedRelations } from './assert-own-schema.js';
 
 const MAX_PAGE_COMMITS = 2;
 /** Maximum number of pages in memory: those that are being committed, and those that are prefetched for the next commit. */
@@ -31,11 +34,15 @@ const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
 const PAGE_REQUESTS = 1 + PASS_KINDS.length;
 
 /** Returns the maximum number of concurrent requests of a feed: for the results of its pages, for pending ones, and for pages. */
-export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
+export function maxRequests({ feed }: Settings): number {
   return 2 * feed.resolveConcurrency + PAGE_REQUESTS;
 }
 
-export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
+export interface SharedParts {
+  readonly clock: Clock;
+  readonly budget: MemoryBudget;
+  readonly holder: FeedContext['holder'];
+  readonly isDead: FeedContext['isDead'];
   readonly version: string;
   readonly loggerOf: (feed: string) => Logger;
   readonly metrics: Metrics;
@@ -46,14 +53,13 @@ export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'hol
 }
 
 /** How a feed is started. `firstPollInMs`: how long to wait before that, so that many feeds do not poll at the same time. */
-interface FeedStart extends Pick<NewFeed, 'hasMoved' | 'hasOtherKey'> {
+interface FeedStart extends FeedRelations {
   readonly firstPollInMs: number;
 }
 
 /** A feed that is being followed, as the admin server shows it. */
-export interface RunningFeed extends Pick<ReturnType<typeof observeSync>, 'report' | 'recent'> {
-  readonly name: string;
-  readonly liveness: Pick<Liveness, 'check'>;
+export interface RunningFeed extends ShownFeed {
+  readonly liveness: Liveness;
   /** Settles after the signal has aborted and everything of the feed is stopped. Rejects only because of a bug. */
   readonly stopped: Promise<void>;
 }
@@ -94,7 +100,7 @@ export function runFeed(
   const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
   const { observer, report, recent, answeredByCache } = observeSync({
     ...{ feed: feed.name, version, state, metrics, logger, failures, clock, tracer },
-    liveness: { ticked: tick },
+    onTick: tick,
   });
   const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs, cache }) => {
     shared.metrics.requested(operation, status, durationMs);
@@ -106,7 +112,7 @@ export function runFeed(
       observer.ticked(firstPollInMs);
       await clock.sleep(firstPollInMs, signal);
     }
-    const context = feedContext(settings, { ...shared, service, store, leases, observer });
+    const context = feedContext(settings, shared, { service, store, leases, observer });
     const { name, baseUrl } = context.identity;
     let isOwn = false;
     /** Taking the lease creates the feed, so this is checked before it. */
@@ -128,10 +134,19 @@ export function runFeed(
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'>;
+/** The parts of one feed. */
+interface FeedParts {
+  readonly service: FeedService;
+  readonly store: FeedStore;
+  readonly leases: LeaseRounds;
+  readonly observer: SyncObserver;
+}
 
-function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
-  const { service: client, store, observer, clock, leases, holder, isDead, budget } = parts;
+function feedContext(
+  { feed, service, pending, reconcile, database }: Settings,
+  { clock, holder, isDead, budget }: SharedParts,
+  { service: client, store, leases, observer }: FeedParts,
+): FeedContext {
   const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const keptDays = database.retention.runs;
   return {

@@ -11,12 +11,16 @@ const MOVE_MS = 60_000;
 /** Pause after the file is rejected again for the same reason, milliseconds. Parsing a large file takes seconds. */
 const REFUSED_AGAIN_MS = 600_000;
 
-export interface WatchedFile {
+/** Reads the feeds file and looks at its key files. */
+export interface FeedsFileReader {
   readonly readText: () => Promise<string>;
   /** @throws SettingsError */
   readonly read: () => Promise<FeedsFile>;
   /** Returns a text that changes when a key file does. Rejects if it is missing. */
   readonly versionOf: (keyFile: string) => Promise<string>;
+}
+
+export interface WatchedFile extends FeedsFileReader {
   readonly onRead: (file: FeedsFile) => void;
   /** Returns the names of feeds to which the file gives another schema, service or key. */
   readonly movedIn: (file: FeedsFile) => readonly string[];

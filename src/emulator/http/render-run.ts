@@ -4,9 +4,6 @@ import { textOrNull, timestamp } from '../model/json-text.js';
 import type { RunVersion, Withheld } from '../model/runs.js';
 import type { Switches } from '../model/switch-types.js';
 
-type InlineRules = Pick<Switches, 'inlineLimitBytes' | 'truncatedShare'>;
-type EntryRules = InlineRules & Pick<Switches, 'testModeField'>;
-
 /** Selects the withheld values of a run that is truncated by share, so that all three combinations occur. */
 function withheldByShare(position: number): Withheld {
   if (position < 0.7) return 'data';
@@ -17,7 +14,7 @@ function withheldByShare(position: number): Withheld {
  * Returns the values that the feed omits from a run. They do not depend on whether the request asked for markdown, so
  * `resultTruncated` may be true although all requested values are present.
  */
-function withheldOf(version: RunVersion, data: string | null, rules: InlineRules): Withheld | false {
+function withheldOf(version: RunVersion, data: string | null, rules: Switches): Withheld | false {
   if (version.status === 'failed') return false;
   if (version.withheld !== undefined) return version.withheld;
   if (version.truncationDraw < rules.truncatedShare)
@@ -39,7 +36,7 @@ function requiredFields(run: RunVersion, status: RunVersion['status'] | 'process
 }
 
 /** Interface 2.1 does not require partnerTestMode. */
-function head(run: RunVersion, { testModeField }: EntryRules): string {
+function head(run: RunVersion, { testModeField }: Switches): string {
   const left = testModeField === 'when-true' ? !run.partnerTestMode : testModeField !== 'always' && run.revision > 1;
   return (
     `${requiredFields(run)},"partnerName":${textOrNull(run.partnerName)},` +
@@ -54,7 +51,7 @@ const failure = (run: RunVersion): string =>
   `,"failureReason":${textOrNull(run.failureReason)},"error":${textOrNull(run.error)}`;
 
 /** Renders a feed entry. Withheld values are absent (interface 4.2 rule 6); failed runs carry no data (rule 8). */
-export function renderEntry(run: RunVersion, rules: EntryRules, withMarkdown: boolean): string {
+export function renderEntry(run: RunVersion, rules: Switches, withMarkdown: boolean): string {
   const data = run.data();
   const withheld = withheldOf(run, data, rules);
   let text = head(run, rules);
@@ -67,11 +64,7 @@ export function renderEntry(run: RunVersion, rules: EntryRules, withMarkdown: bo
 }
 
 /** Renders the single-run answer of a finished run with its full result, with all other fields or only the required ones. */
-export function renderRun(
-  run: RunVersion,
-  withMarkdown: boolean,
-  rules: EntryRules & Pick<Switches, 'runFields' | 'runFlag'>,
-): string {
+export function renderRun(run: RunVersion, withMarkdown: boolean, rules: Switches): string {
   const all = rules.runFields === 'all';
   const data = run.data();
   let text = all ? head(run, rules) : requiredFields(run);

@@ -51,7 +51,10 @@ export interface FaultInput {
   readonly chunked?: boolean | undefined;
 }
 
-type WithDefaults = Pick<FaultInput, 'operation' | 'dripBytes' | 'dripMs' | 'chunked'>;
-
 /** An active fault, with defaults. */
-export type Fault = FaultInput & { readonly [Name in keyof WithDefaults]-?: NonNullable<WithDefaults[Name]> };
+export interface Fault extends FaultInput {
+  readonly operation: Operation | 'any';
+  readonly dripBytes: number;
+  readonly dripMs: number;
+  readonly chunked: boolean;
+}

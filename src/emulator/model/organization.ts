@@ -11,10 +11,10 @@ import { StoredCursors } from './stored-cursors.js';
 import type { Switches } from './switch-types.js';
 import { PERIOD_SWITCHES, Timeline } from './timeline.js';
 
-type OrganizationOptions = Pick<EmulatorOptions, 'seed' | 'runBytes' | 'history' | 'historyPeriodMs' | 'liveLimit'> & {
+interface OrganizationOptions extends EmulatorOptions {
   readonly name: string;
   readonly startMs: number;
-};
+}
 
 /** A run in memory: submitted, scripted, or corrected. */
 interface LiveRun {

@@ -14,9 +14,9 @@ export interface AdminServerOptions extends StatusOptions {
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
-  readonly metrics: Pick<Metrics, 'exposition'>;
+  readonly metrics: Metrics;
   readonly liveness: ProcessLiveness;
-  readonly readiness: Pick<Readiness, 'check'>;
+  readonly readiness: Readiness;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Ends the attempts to listen. A server that is listening continues until it is closed. */

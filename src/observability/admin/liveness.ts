@@ -25,9 +25,7 @@ export function createLiveness(monotonic: () => number) {
  * Combines the loops of the feeds of a process, which are read at each check: it is alive while all of them are. The check names
  * the feed of a hung loop, or else of the one that has been silent the longest.
  */
-export function livenessOf(
-  feeds: () => readonly { readonly name: string; readonly liveness: Pick<Liveness, 'check'> }[],
-) {
+export function livenessOf(feeds: () => readonly { readonly name: string; readonly liveness: Liveness }[]) {
   return {
     check() {
       const checks = feeds().map(({ name, liveness }) => ({ feed: name, ...liveness.check() }));

@@ -23,7 +23,7 @@ type Activity = typeof NOTHING;
  * Logs the activity once a minute, and nothing while idle. It has no timer: each call checks the time.
  * @param state returns further fields of each line
  */
-export function createActivityLog(logger: Pick<Logger, 'info'>, { monotonic }: Clock, state: () => LogFields) {
+export function createActivityLog(logger: Logger, { monotonic }: Clock, state: () => LogFields) {
   let begunAt: number | null = null;
   let counts: Activity = { ...NOTHING };
 

@@ -11,7 +11,7 @@ type Call = (...given: unknown[]) => Promise<unknown>;
  * Wraps a store so that it logs slow calls, which usually wait for a lock, and logs again when they have returned. Calls of the
  * same task that are slow at the same time are logged together: with many feeds, there may be a thousand.
  */
-export function reportSlowStore(store: FeedStore, logger: Pick<Logger, 'warn' | 'info'>, clock: Clock): FeedStore {
+export function reportSlowStore(store: FeedStore, logger: Logger, clock: Clock): FeedStore {
   const reported = (task: string, call: Call): Call => {
     let running = 0;
     let slow = 0;

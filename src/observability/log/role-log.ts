@@ -3,7 +3,7 @@ import type { PassTracker } from '../pass-tracker.js';
 import type { Logger } from './logger.js';
 
 /** Logs changes of the leader, and the end of each catch-up. */
-export function createRoleLog(logger: Pick<Logger, 'info'>, { monotonic }: Clock, passes: Pick<PassTracker, 'feed'>) {
+export function createRoleLog(logger: Logger, { monotonic }: Clock, passes: PassTracker) {
   let leadingSince: number | null = null;
   let hasCaughtUp = false;
   let checks = 0;

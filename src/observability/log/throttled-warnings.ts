@@ -15,7 +15,7 @@ interface Warning {
  * Logs warnings that any page may cause: the first one immediately, then at most one per minute with the sums of its counts.
  * It has no timer: each call checks the time.
  */
-export function createThrottledWarnings(logger: Pick<Logger, 'warn'>, { monotonic }: Clock) {
+export function createThrottledWarnings(logger: Logger, { monotonic }: Clock) {
   const warnings = new Map<string, Warning>();
   const log = (message: string, warning: Warning) => {
     if (warning.counts === null) return;

@@ -132,7 +132,7 @@ export function createMetrics(options: MetricsOptions) {
 
 interface FeedFigures {
   readonly state: FeedState;
-  readonly failures: Pick<FailureLog<Stage>, 'kindOf'>;
+  readonly failures: FailureLog<Stage>;
   readonly passes: PassTimes;
 }
 

@@ -4,7 +4,7 @@ import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from 
 import { stateOfAll } from './feeds-state.js';
 import { FEEDS_STYLE } from './feeds-style.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
-import { type Page, type PageLinks, pagePolicy, renderPage } from './page.js';
+import { type PageLinks, pagePolicy, renderPage, type Showing } from './page.js';
 import { badState, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
@@ -14,7 +14,7 @@ export const FEEDS_PAGE_POLICY = pagePolicy(FEEDS_STYLE, "'self'");
 /** Maximum number of feeds on the page, which limits its size and the time to render it. */
 export const MAX_ROWS = 100;
 
-export interface FeedsPage extends Pick<Page, 'now' | 'refreshed'> {
+export interface FeedsPage extends Showing {
   /** In any order. */
   readonly feeds: readonly ListedFeed[];
   /** Text in the names to be shown; empty for all. */

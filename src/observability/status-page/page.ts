@@ -3,7 +3,17 @@ import { escapeHtml, timeElement } from './html.js';
 
 const REFRESH_SECONDS = 30;
 
-export interface Page {
+/** When and how a page is shown. */
+export interface Showing {
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /**
+   * Whether the page reloads itself. Only on request: a reload takes screen readers back to the beginning (WCAG 2.2, 3.2.5).
+   */
+  readonly refreshed: boolean;
+}
+
+export interface Page extends Showing {
   /** Plain text. */
   readonly title: string;
   readonly style: string;
@@ -12,12 +22,6 @@ export interface Page {
   /** HTML. */
   readonly main: string;
   readonly links: PageLinks;
-  /** Milliseconds since 1970. */
-  readonly now: number;
-  /**
-   * Whether the page reloads itself. Only on request: a reload takes screen readers back to the beginning (WCAG 2.2, 3.2.5).
-   */
-  readonly refreshed: boolean;
 }
 
 /** Addresses relative to the page, because a proxy may serve it below another path. */

@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
  * Keeps figures for each minute of the last six hours, in bounded memory. It has no timer: each call records the lag at that
  * time. Minutes without a call are missing: the process was suspended, not started or hung, and the lag is unknown.
  */
-export function createRecentHistory(clock: Clock, state: Pick<FeedState, 'freshness' | 'lagSeconds' | 'isLeader'>) {
+export function createRecentHistory(clock: Clock, state: FeedState) {
   const minutes = createMinuteRing(HISTORY_MINUTES);
   /** Monotonic end of the last gap: a lag that was read before it is unknown, other replicas may have written in the meantime. */
   let lagKnownFrom = Number.NEGATIVE_INFINITY;

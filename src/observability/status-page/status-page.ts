@@ -3,7 +3,7 @@ import { renderCurrentErrors } from './current-errors.js';
 import { factList, firstFacts, otherFacts } from './facts.js';
 import { escapeHtml } from './html.js';
 import type { RecentMinute } from './minute-ring.js';
-import { type Page, type PageLinks, pagePolicy, renderPage } from './page.js';
+import { type PageLinks, pagePolicy, renderPage, type Showing } from './page.js';
 import { renderState, stateOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 import { STYLE } from './style.js';
@@ -11,7 +11,7 @@ import { windowOf } from './window.js';
 
 export const STATUS_PAGE_POLICY = pagePolicy(STYLE, "'none'");
 
-export interface StatusPage extends Pick<Page, 'now' | 'refreshed'> {
+export interface StatusPage extends Showing {
   readonly report: StatusReport;
   /** Oldest first. */
   readonly recent: readonly RecentMinute[];

@@ -21,7 +21,7 @@ export interface TracerOptions {
   readonly version: string;
   /** Share of the pages whose spans are exported, from 0 to 1. */
   readonly ratio: number;
-  readonly logger: Pick<Logger, 'warn'>;
+  readonly logger: Logger;
   readonly clock: Clock;
 }
 

@@ -12,7 +12,7 @@ const MAX_CHARACTERS = 300;
  * @returns undefined if the body does not match the interface
  */
 export async function readGermanText(
-  response: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>,
+  response: Dispatcher.ResponseData,
   secrets: readonly string[],
 ): Promise<string | undefined> {
   const json = await readJson(response, { maxBytes: MAX_BODY_BYTES }).catch(() => undefined); // the status is enough

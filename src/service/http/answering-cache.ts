@@ -20,7 +20,7 @@ export interface ResponseAge {
  * Returns the age of a response and the cache that gave it. An `Age` of 0 shows no cache, since some also send it with responses that
  * they have just received; but the response may be that of an earlier request.
  */
-export function readResponseAge(response: Pick<Dispatcher.ResponseData, 'headers'>): ResponseAge {
+export function readResponseAge(response: Dispatcher.ResponseData): ResponseAge {
   const stated = /^\d{1,9}$/.exec(header(response, 'age') ?? '')?.[0];
   const age = Number(stated ?? 0);
   const hit = HIT_HEADERS.find((name) => HIT.test(header(response, name) ?? ''));
@@ -32,7 +32,7 @@ export function readResponseAge(response: Pick<Dispatcher.ResponseData, 'headers
 }
 
 /** Returns what names the cache in `Via` or `Server`, without characters that no such name has. */
-function nameOf(response: Pick<Dispatcher.ResponseData, 'headers'>): string | null {
+function nameOf(response: Dispatcher.ResponseData): string | null {
   const name = header(response, 'via') ?? header(response, 'server') ?? '';
   return name.replaceAll(/[^\w .:()/-]/g, '').slice(0, 60) || null;
 }

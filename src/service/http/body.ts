@@ -20,7 +20,7 @@ import {
   WrongShapeError,
 } from '../errors/body-errors.js';
 
-type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+type Response = Dispatcher.ResponseData;
 
 /** A body that is JSON. */
 export interface JsonBody {
@@ -85,7 +85,7 @@ function syntaxReason(bytes: Uint8Array, { at }: JsonSyntaxError): string {
  */
 export async function readBytes(
   { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
-  { maxBytes, expectedBytes = 0, reserve = async () => {} }: Omit<BodyOptions, 'skippable'>,
+  { maxBytes, expectedBytes = 0, reserve = async () => {} }: BodyOptions,
 ): Promise<Buffer> {
   const announced = Number(headers['content-length'] ?? 0);
   if (announced > maxBytes) {
@@ -148,7 +148,7 @@ function isKnownEncoding(encoding: string): encoding is keyof typeof DECOMPRESSO
 }
 
 /** Returns the value of a header; the first one if it was sent more than once. */
-export function header({ headers }: Pick<Response, 'headers'>, name: string): string | undefined {
+export function header({ headers }: Response, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : value?.[0];
 }

@@ -22,14 +22,18 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 type ConnectOptions = buildConnector.BuildOptions & { readonly timeout: number };
 
-/** How to connect to the service. */
-export interface DispatcherOptions {
+/** The way to the service. */
+export interface RouteOptions {
   /** Proxies to use. Default: none. */
   readonly proxy?: ProxySettings | undefined;
   /** Certificates (PEM) to trust instead of Node's own list. To add to that list, start Node with NODE_EXTRA_CA_CERTS. */
   readonly ca?: string | readonly string[] | undefined;
+}
+
+/** How to connect to the service. */
+export interface DispatcherOptions extends RouteOptions {
   /** Called when connections are replaced. The next replacement uses what it returns. It must not reject. */
-  readonly readAgain?: (() => Promise<Pick<DispatcherOptions, 'proxy' | 'ca'>>) | undefined;
+  readonly readAgain?: (() => Promise<RouteOptions>) | undefined;
   /** Maximum number of connections; further requests wait, within their timeout. Default 16. */
   readonly connections?: number | undefined;
   /** Timeout for a new connection including TLS, milliseconds. Default 10,000. */

@@ -17,7 +17,8 @@ const KNOWN: Fields = { scanId: 'one', revision: 2, fileName: STORED.fileName, s
 /** Checks the schema with the answers that the service gives with the feed's key; it knows no other run. */
 async function check(feed: Partial<NewFeed>, contents: SchemaContents, ...answers: readonly Fields[]) {
   const requested: string[] = [];
-  const loader: Pick<ResultLoader, 'loadOnce'> = {
+  const loader: ResultLoader = {
+    loadResults: () => Promise.reject(new Error('a page is loaded')),
     loadOnce: async (run) => {
       requested.push(run.scanId);
       const answer = answers.find(({ scanId }) => scanId === run.scanId);

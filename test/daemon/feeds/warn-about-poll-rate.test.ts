@@ -1,14 +1,15 @@
 import { expect, it } from 'vitest';
 import { warnAboutPollRate } from '../../../src/daemon/feeds/warn-about-poll-rate.js';
+import { recordingLogger } from '../../support/observed.js';
 import { settingsWith } from '../../support/settings.js';
 
 /** Returns the warnings for this number of feeds, which all have the same settings. */
 function warningsOf(count: number, variables: Record<string, string>): unknown[] {
-  const warnings: unknown[] = [];
+  const { logger, lines } = recordingLogger();
   const settings = settingsWith(variables);
   const feeds = Array.from({ length: count }, () => settings);
-  warnAboutPollRate(feeds, { warn: (message, fields) => warnings.push({ message, ...fields }) });
-  return warnings;
+  warnAboutPollRate(feeds, logger);
+  return lines.map(({ message, fields }) => ({ message, ...fields }));
 }
 
 it('warns when the feeds poll more often than the limit allows', () => {

@@ -21,15 +21,9 @@ it.each([
   const stop = new AbortController();
   const { signal } = stop;
   const { logger } = recordingLogger();
-  const context = {
-    logger,
-    tracer: null,
-    clock: systemClock,
-    single: isSingle ? settings : null,
-    invalidFeeds: () => 0,
-    signal,
-  };
-  const { shared, close } = openSharedParts(settings, context);
+  const followed = { single: isSingle ? settings : null, invalidFeeds: () => 0 };
+  const context = { logger, tracer: null, clock: systemClock };
+  const { shared, close } = openSharedParts(settings, context, followed, signal);
   const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {}, onPreparing: () => {} };
   const { connection, leases } = shared.schemas.open(settings, user);
   const feed = testFeed();
