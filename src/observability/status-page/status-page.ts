@@ -1,4 +1,4 @@
-import { chartTable, lagChart, runsChart } from './charts.js';
+import { lagChart, runsChart } from './charts.js';
 import { renderCurrentErrors } from './current-errors.js';
 import { factList, firstFacts, otherFacts } from './facts.js';
 import { escapeHtml } from './html.js';
@@ -39,9 +39,6 @@ ${factList(firstFacts(report, now))}
 ${lagChart(window)}
 ${runsChart(window)}
 </div>
-<section>
-${chartTable(window)}
-</section>
 <section class="more" aria-label="More facts">
 ${factList(otherFacts(report, now))}
 </section>`,

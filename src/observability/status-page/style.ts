@@ -4,14 +4,14 @@ export const STYLE = `
   color-scheme: light dark;
   --ground: #f4f5f7; --card: #fff; --edge: #dfe3e9; --text: #1a212c; --quiet: #566172;
   --good: #18794e; --busy: #1d5fc4; --bad: #b42318; --calm: #4c5a70;
-  --bar: #5b6fd6; --wash: #1d5fc41f; --hatch: #a9b2bf;
+  --bar: #5b6fd6; --hatch: #a9b2bf;
   font: 1rem/1.5 Inter, system-ui, sans-serif; color: var(--text); background: var(--ground);
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #0e1218; --card: #161c25; --edge: #2a333f; --text: #e7ebf1; --quiet: #9ba7b7;
     --good: #5fd09a; --busy: #7fb2ff; --bad: #ff938a; --calm: #b3bfce;
-    --bar: #8d9df5; --wash: #7fb2ff2b; --hatch: #4d5968;
+    --bar: #8d9df5; --hatch: #4d5968;
   }
 }
 * { box-sizing: border-box; }
@@ -46,12 +46,9 @@ text { font-size: .75rem; fill: var(--quiet); }
 .value { dominant-baseline: central; }
 .grid { stroke: var(--edge); }
 .hatch { stroke: var(--hatch); stroke-width: 1px; }
-.line { fill: none; stroke: var(--busy); stroke-width: 2px; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
-.area { fill: var(--wash); }
 .bar { fill: var(--bar); }
 .failed { fill: var(--bad); }
 .more dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); gap: .75rem 2rem; }
-summary { cursor: pointer; }
 table { border-collapse: collapse; margin-top: .75rem; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; margin-bottom: .5rem; }
 th, td { text-align: left; padding: .25rem .5rem .25rem 0; border-top: 1px solid var(--edge); font-weight: 400; }
@@ -59,9 +56,9 @@ thead th { border: 0; font-size: .875rem; color: var(--quiet); }
 footer { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 1.5rem; padding-bottom: 2rem; font-size: .875rem; color: var(--quiet); }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; }
 a { color: var(--busy); text-underline-offset: .2em; }
-a:focus-visible, summary:focus-visible { outline: 3px solid var(--busy); outline-offset: 3px; border-radius: 2px; }
+a:focus-visible { outline: 3px solid var(--busy); outline-offset: 3px; border-radius: 2px; }
 @media (forced-colors: active) {
-  .line, .grid, .hatch { stroke: CanvasText; }
+  .grid, .hatch { stroke: CanvasText; }
   .bar, .failed, text { fill: CanvasText; }
 }
 `;

@@ -1,12 +1,12 @@
 import type { RecentMinute } from './minute-ring.js';
 
-/** Lengths of the window, of a bar and of a table row, minutes. The shortest window that covers the known minutes is used. */
+/** Lengths of the window and of a bar, minutes. The shortest window that covers the known minutes is used. */
 const SPANS = [
-  { length: 20, cell: 1, row: 2 },
-  { length: 60, cell: 1, row: 5 },
-  { length: 180, cell: 3, row: 15 },
+  { length: 20, cell: 1 },
+  { length: 60, cell: 1 },
+  { length: 180, cell: 3 },
 ] as const;
-const LONGEST = { length: 360, cell: 6, row: 30 } as const;
+const LONGEST = { length: 360, cell: 6 } as const;
 
 const MINUTE_MS = 60_000;
 
@@ -19,26 +19,21 @@ export type Window = ReturnType<typeof windowOf>;
 export function windowOf(known: readonly RecentMinute[], now: number) {
   const present = Math.floor(now / MINUTE_MS);
   const age = present + 1 - Math.min(present, ...known.map(({ minute }) => minute));
-  const { length, cell, row } = SPANS.find((span) => age <= span.length) ?? LONGEST;
+  const { length, cell } = SPANS.find((span) => age <= span.length) ?? LONGEST;
   // Bars start at whole multiples of their length, so that a reload does not change them.
   const end = Math.ceil((present + 1) / cell) * cell;
   const first = end - length;
   const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
+  /** Every minute from the first one to the present; null if unknown. The last ones of the window may be in the future. */
   const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
-  const periodsOf = (each: number) =>
-    Array.from({ length: length / each }, (_, at) =>
-      summed(minutes.slice(at * each, (at + 1) * each), (first + at * each) * MINUTE_MS),
-    );
   return {
-    /** Every minute from the first one to the present; null if unknown. */
-    minutes,
-    /** Length of the window, minutes; the last ones may be in the future. */
+    /** Length of the window, minutes. */
     length,
-    /** Sums for the bars and for the table rows. */
-    cells: periodsOf(cell),
-    rows: periodsOf(row),
     minutesPerCell: cell,
-    minutesPerRow: row,
+    /** The figures of each bar. */
+    cells: Array.from({ length: length / cell }, (_, at) =>
+      summed(minutes.slice(at * cell, (at + 1) * cell), (first + at * cell) * MINUTE_MS),
+    ),
     /** Number of minutes without a known lag. */
     minutesWithoutLag: minutes.filter((minute) => minute?.lagSeconds == null).length,
     /** Number of minutes in which this process did not lead the feed, or did not run. */
