@@ -2,6 +2,7 @@
 
 export type { Clock } from './core/clock.js';
 export type { Failure } from './core/errors.js';
+export type { FeedFilters } from './core/feed-filters.js';
 export type {
   CompletedEntry,
   CompletedRun,
@@ -51,4 +52,4 @@ export { createDispatcher, type DispatcherOptions, type ProxySettings } from './
 export type { RequestObservation } from './service/http/exchange.js';
 export type { SubmitRequest } from './service/requests.js';
 export type { RunStatus, Submission } from './service/wire.js';
-export type { BodyBounds, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/service.js';
+export type { BodyBounds, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/service.js';

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { classifyError } from '../core/errors.js';
+import { runsOnlyIn } from '../core/feed-filters.js';
 import type { AnsweringCache, Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
 import type { FeedState } from './feed-state.js';
@@ -117,13 +118,12 @@ export function observeSync(options: SyncObserverOptions) {
     },
     reading: (what, progress) => passes.update(what, progress),
     passFinished: (pass) => passes.finished(pass),
-    filtersChanged({ hides, leavesBehind }) {
-      if (hides.length > 0) {
-        logger.warn('filters changed: runs no longer updated', { runs: hides });
-      }
-      if (leavesBehind.length > 0) {
+    filtersChanged(before, now) {
+      const [hidden, added] = [runsOnlyIn(before, now), runsOnlyIn(now, before)];
+      if (hidden.length > 0) logger.warn('filters changed: runs no longer updated', { runs: hidden });
+      if (added.length > 0) {
         const remedy = 'the next full pass loads them; `scanfeed reconcile --full` runs it now';
-        logger.warn('filters changed: earlier runs are missing', { runs: leavesBehind, remedy });
+        logger.warn('filters changed: earlier runs are missing', { runs: added, remedy });
       }
     },
     pageLimited: (entries, error) =>

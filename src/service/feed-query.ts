@@ -29,7 +29,7 @@ export function feedRequestOf(query: FeedQuery): FeedRequest {
 }
 
 /** Returns the filters of a query, with defaults. */
-export function filtersOf(query: Pick<FeedQuery, keyof FeedFilters>): FeedFilters {
+export function filtersOf(query: FeedQuery): FeedFilters {
   const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = query;
   return { status, environment, documentType };
 }

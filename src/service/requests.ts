@@ -1,4 +1,5 @@
 import { FormData } from 'undici';
+import { filterParameters } from '../core/feed-filters.js';
 import type { FeedRequest } from '../sync/ports/index.js';
 import { InvalidArgumentError } from './errors/request-errors.js';
 import { dateOf } from './feed-query.js';
@@ -28,13 +29,7 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
   }
   if (!Array.isArray(filters.status) || filters.status.length === 0)
     throw new InvalidArgumentError('status must be a list of completed, failed or both');
-  if (filters.documentType === '') throw new InvalidArgumentError('documentType must not be empty');
-  const parameters: [string, string][] = [
-    ['status', filters.status.join(',')],
-    ['environment', filters.environment],
-    ['limit', String(limit)],
-  ];
-  if (filters.documentType !== null) parameters.push(['documentType', filters.documentType]);
+  const parameters: [string, string][] = [...filterParameters(filters), ['limit', String(limit)]];
   if (markdown) parameters.push(['markdown', 'true']);
   if ('cursor' in start) {
     if (start.cursor === '')
@@ -83,6 +78,8 @@ export function submitHeaders({ idempotencyKey }: SubmitRequest): Record<string,
 }
 
 function query(parameters: readonly (readonly [string, string])[]): string {
+  const empty = parameters.find(([, value]) => value === '');
+  if (empty !== undefined) throw new InvalidArgumentError(`${empty[0]} must not be empty`);
   return parameters.map(([name, value]) => `${name}=${encode(value, name)}`).join('&');
 }
 

@@ -1,4 +1,5 @@
 import type { ParsedNode, YAMLMap } from 'yaml';
+import { FILTER_NAMES } from '../core/feed-filters.js';
 import { HIDDEN, type Mistake } from './mistakes.js';
 import { fileVariableOf } from './reader.js';
 import { VARIABLES } from './variables.js';
@@ -8,9 +9,7 @@ export const KEYS: ReadonlyMap<string, string> = new Map([
   [VARIABLES.feed.name, 'name'],
   [VARIABLES.baseUrl.name, 'baseUrl'],
   [fileVariableOf(VARIABLES.apiKey), 'apiKeyFile'],
-  [VARIABLES.environment.name, 'filters.environment'],
-  [VARIABLES.status.name, 'filters.status'],
-  [VARIABLES.documentType.name, 'filters.documentType'],
+  ...FILTER_NAMES.map((name) => [VARIABLES[name].name, `filters.${name}`] as const),
   [VARIABLES.start.name, 'start'],
   [VARIABLES.markdown.name, 'markdown'],
   [VARIABLES.pollInterval.name, 'pollInterval'],

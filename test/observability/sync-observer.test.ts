@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { FILTER_NAMES, UNFILTERED } from '../../src/core/feed-filters.js';
 import { createLiveness } from '../../src/observability/admin/liveness.js';
 import { observeSync } from '../../src/observability/sync-observer.js';
+import { VARIABLES } from '../../src/settings/variables.js';
 import { feedStatus, testMetrics } from '../support/observed.js';
 
 function observed() {
@@ -360,4 +362,30 @@ test('warns of runs that the cursor skipped, and counts them by revision', async
     { level: 'warn', message: 'found runs that the cursor skipped', fields: { first: 1, later: 2 } },
   ]);
   expect(await sample('scanfeed_reconcile_found_total{revision="first"}')).toBe(1);
+});
+
+test('warns of runs that changed filters hide or leave behind', () => {
+  const { observer, log } = observed();
+  observer.filtersChanged(UNFILTERED, UNFILTERED);
+  expect(log.lines).toEqual([]);
+  observer.filtersChanged({ ...UNFILTERED, environment: 'test' }, { ...UNFILTERED, status: ['failed'] });
+  expect(log.lines).toMatchObject([
+    { level: 'warn', message: 'filters changed: runs no longer updated', fields: { runs: ['completed runs'] } },
+    {
+      level: 'warn',
+      message: 'filters changed: earlier runs are missing',
+      fields: { runs: ['runs of the environment prod'], remedy: expect.stringContaining('reconcile --full') },
+    },
+  ]);
+});
+
+test('names the variable of each filter when only a feed without filters shows its end', () => {
+  const { observer, log } = observed();
+  observer.endHidden();
+  const remedy = String(log.lines[0]?.fields.remedy);
+  for (const name of FILTER_NAMES) {
+    const setting =
+      UNFILTERED[name] === null ? `without ${VARIABLES[name].name}` : `${VARIABLES[name].name}=${UNFILTERED[name]}`;
+    expect(remedy).toContain(setting);
+  }
 });

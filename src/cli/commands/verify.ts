@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
+import { runsOnlyIn } from '../../core/feed-filters.js';
 import type { SettingsFor } from '../../settings/settings.js';
-import type { FeedFilters } from '../../sync/ports/index.js';
-import { filterChange } from '../../sync/recovery/filter-change.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
@@ -156,8 +155,8 @@ function startOf({ feed }: FeedCommandContext<never>, since: Date, { note }: Com
 }
 
 function noteOtherFilters({ feed, settings }: FeedCommandContext<never>, { note }: CommandProcess): void {
-  const { hides, leavesBehind } = filterChange(feed.filters as FeedFilters, settings.feed.filters);
-  if (hides.length + leavesBehind.length === 0) return;
+  const { filters } = settings.feed;
+  if (runsOnlyIn(feed.filters, filters).length + runsOnlyIn(filters, feed.filters).length === 0) return;
   note('The filters in these settings differ from those of the daemon, which may cause differences.\n');
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
+import { type FeedFilters, filterParameters } from '../../core/feed-filters.js';
 import { isLoopback } from '../../core/loopback.js';
 import type { ServiceClient } from '../../service/client.js';
-import type { FeedSettings } from '../../settings/settings.js';
 import { withClient } from '../context/with-service.js';
 import {
   type Checks,
@@ -26,7 +26,7 @@ const UNREACHED: ReadonlySet<string> = new Set(['connection', 'proxy', 'certific
 
 interface ServiceContext {
   readonly baseUrl: string;
-  readonly filters: FeedSettings['filters'];
+  readonly filters: FeedFilters;
   readonly route: NetworkRoute;
   /** The answer to the first request; null if it failed. */
   readonly answer: Answer | null;
@@ -71,7 +71,7 @@ export async function checkService({ service, feed }: UsableSettings, clock: Clo
   });
 }
 
-async function readFirstEntry(client: ServiceClient, filters: FeedSettings['filters'], clock: Clock) {
+async function readFirstEntry(client: ServiceClient, filters: FeedFilters, clock: Clock) {
   const begun = clock.monotonic();
   const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
   return { tookMs: clock.monotonic() - begun, entries: page.items.length, cache: page.cache ?? null };
@@ -111,7 +111,8 @@ function checkFeed({ baseUrl, filters, answer, failure, isConnected }: ServiceCo
   if (!isConnected) return skipped('requires a connection');
   if (failure.status === 404) return failing(`${baseUrl} has no feed (404); check the base URL, which must end in /v1`);
   if (answer === null) return failing(failure.message);
-  const request = `status ${filters.status.join(', ')}, environment ${filters.environment}`;
+  const parameters = filterParameters({ ...filters, documentType: null });
+  const request = parameters.map(([name, value]) => `${name} ${value.replaceAll(',', ', ')}`).join(', ');
   const state = answer.entries === 0 ? 'answers and is empty' : 'answers';
   return ok(`${state} (${request}; ${Math.round(answer.tookMs)} ms)`);
 }

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
-import type { FeedFilters, FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
+import { type FeedFilters, UNFILTERED } from '../../core/feed-filters.js';
+import type { FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
@@ -122,12 +123,15 @@ export function createLeases(
   };
 }
 
-/** Condition: something was read already, and the new filters may include runs that the old ones excluded. */
+/**
+ * Condition: something was read already, and the new filters may include runs that the old ones excluded. A filter that an
+ * earlier version did not store hid nothing.
+ */
 const ARE_WIDENED = sql`(
               (feed.cursor IS NOT NULL OR feed.resume_since IS NOT NULL OR feed.data_complete_as_of IS NOT NULL)
-              AND ((feed.filters->'status') @> (excluded.filters->'status')
-                AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
-                AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType')) IS NOT TRUE)`;
+              AND EXISTS (SELECT FROM jsonb_each(feed.filters) AS old (filter, setting)
+                WHERE (setting = ${sql.lit(JSON.stringify(UNFILTERED))}::jsonb->filter
+                  OR setting @> (excluded.filters->filter)) IS NOT TRUE))`;
 
 function startOf({ start }: FeedIdentity): RawBuilder<Date | null> {
   if (start === 'beginning') return sql`NULL::timestamptz`;

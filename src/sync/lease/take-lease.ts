@@ -1,7 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { FeedStatus, LeaseGrant } from '../ports/index.js';
-import { filterChange } from '../recovery/filter-change.js';
 import { pauseAfter } from '../retry/backoff.js';
 
 /**
@@ -66,7 +65,7 @@ async function attemptToTake(status: FeedStatus, first: boolean, context: FeedCo
   const { lease, askedAt } = taken;
   if (lease !== null) {
     observer.leading(askedAt + leaseTtlMs);
-    if (lease.filtersBefore !== null) observer.filtersChanged(filterChange(lease.filtersBefore, identity.filters));
+    if (lease.filtersBefore !== null) observer.filtersChanged(lease.filtersBefore, identity.filters);
   }
   return { lease, isDeferred: false, replaced };
 }

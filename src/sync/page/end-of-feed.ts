@@ -1,4 +1,5 @@
-import type { FeedFilters, FeedService, Position } from '../ports/index.js';
+import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
+import type { FeedService, Position } from '../ports/index.js';
 import type { RecentCursors } from './cursors.js';
 import { cursorRejection } from './cursors.js';
 import type { CheckedPage, PolledPage } from './page.js';
@@ -137,9 +138,3 @@ export function findProgress(page: PolledPage, { verdict, deadEnd, isEnd, recent
 export function pageLimitAt({ cursor }: Position, deadEnd: DeadEnd | null, limit: PageLimit): PageLimit {
   return deadEnd !== null && deadEnd.cursor === cursor ? startingWith(deadEnd.limit, limit) : limit;
 }
-
-function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {
-  return status.includes('completed') && status.includes('failed') && environment === 'all' && documentType === null;
-}
-
-const UNFILTERED: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };

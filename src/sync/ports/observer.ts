@@ -1,6 +1,7 @@
 import type { CommitCounts } from '../../core/counts.js';
 import type { Freshness } from './commits.js';
 import type { Pass, PassKind, Reading, ReadingProgress } from './passes.js';
+import type { FeedFilters } from './service.js';
 import type { FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
@@ -67,7 +68,7 @@ export interface SyncObserver {
   /** The number of entries to request changed: a page was too large (then with the error), or pages fit again. */
   pageLimited(entries: number, error?: unknown): void;
   /** The filters have changed since the cursor was stored. */
-  filtersChanged(change: FilterChange): void;
+  filtersChanged(before: FeedFilters, now: FeedFilters): void;
   /** The service rejected the stored cursor, and the feed continues from here. */
   cursorReset(to: Position): void;
   /** The feed is now stuck, or no longer stuck. */
@@ -78,12 +79,4 @@ export interface SyncObserver {
   leading(until: number | null): void;
   /** The feed was caught up at this monotonic time, when the poll was sent; null: it is not caught up. */
   caughtUp(polledAt: number | null): void;
-}
-
-/** Effects of changed filters on a feed that was read with the previous ones. For people, in English. */
-export interface FilterChange {
-  /** Runs that are no longer included. Their rows are kept and no longer updated. */
-  readonly hides: readonly string[];
-  /** Runs that are now included, but may have been delivered before the cursor (interface 4.2 rule 2). */
-  readonly leavesBehind: readonly string[];
 }

@@ -1,15 +1,8 @@
+import type { FeedFilters } from '../../core/feed-filters.js';
 import type { FieldPlaces } from '../../core/json/field-places.js';
 import type { JsonFacts } from '../../core/json/scan.js';
 
-/** Read-time filters of the feed (interface 4.2). Always sent, never left to defaults. */
-export interface FeedFilters {
-  /** States of the runs to list. */
-  readonly status: readonly ('completed' | 'failed')[];
-  /** Environments of the runs to list. */
-  readonly environment: 'prod' | 'test' | 'all';
-  /** A slug; null: every type. */
-  readonly documentType: string | null;
-}
+export type { FeedFilters } from '../../core/feed-filters.js';
 
 /** Where a feed page starts (interface 4.2: `cursor` and `since` exclude each other). */
 export type FeedStart =

@@ -93,7 +93,7 @@ describe('doctor', () => {
     });
     expect(service.requests.map(({ method, url }) => `${method} ${url}`)).toEqual([
       'GET /v1/scans?status=failed&environment=test&limit=1',
-      'GET /v1/scans?status=failed&environment=test&limit=1&documentType=rechnung',
+      'GET /v1/scans?status=failed&environment=test&documentType=rechnung&limit=1',
       'GET /v1/scans?status=failed&environment=test&limit=1',
     ]);
   });

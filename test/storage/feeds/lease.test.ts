@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { type FeedFilters, runsOnlyIn, UNFILTERED } from '../../../src/core/feed-filters.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
+import { VARIOUS_FILTERS } from '../../support/narrow-filters.js';
 import { passCommit } from '../../support/passes.js';
 import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
@@ -158,7 +160,7 @@ it('another base URL is accepted when nothing was read from the old one', async 
 });
 
 describe('changed filters', () => {
-  const everything = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
+  const everything = UNFILTERED;
   const row = async () =>
     (
       await bench.rows(
@@ -209,6 +211,36 @@ describe('changed filters', () => {
       expect(rows).toEqual([{ right: true }]);
     },
   );
+
+  it.each(VARIOUS_FILTERS)(
+    'make the data complete from now on when they include more than the filters before: %s',
+    async (_, now) => {
+      for (const [description, before] of VARIOUS_FILTERS) {
+        await bench.rows(sql`DELETE FROM ${tables.feeds}`);
+        await bench.store.acquireLease(testFeed({ filters: before }), 'a', TTL);
+        await reachTheEnd();
+        await bench.store.acquireLease(testFeed({ filters: now }), 'a', TTL);
+        const widened = runsOnlyIn(now, before).length > 0;
+        expect({ description, ...(await row()) }).toMatchObject({ description, widened });
+      }
+    },
+  );
+
+  it.each(Object.keys(UNFILTERED))('hid nothing by %s when an earlier version stored them without it', async (name) => {
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await reachTheEnd();
+    await bench.rows(sql`UPDATE ${tables.feeds} SET filters = filters - ${name}::text`);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    expect(await row()).toMatchObject({ widened: false });
+  });
+
+  it('include more when a later version stored them with a filter that this one does not have', async () => {
+    const later = { ...everything, later: 'x' } as FeedFilters;
+    await bench.store.acquireLease(testFeed({ filters: later }), 'a', TTL);
+    await reachTheEnd();
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    expect(await row()).toMatchObject({ widened: true });
+  });
 
   it("make the data complete from the last delivery on when they include more and the service's clock is ahead", async () => {
     await take('a');

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { UNFILTERED } from '../../../src/core/feed-filters.js';
 import { followFeed as followInLibrary } from '../../../src/library/follow-feed.js';
 import { ConnectionError } from '../../../src/service/errors/request-errors.js';
 import { isEndOfFeed } from '../../../src/sync/page/end-of-feed.js';
 import type { FeedRequest } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
+import { entryJson } from '../../support/entries.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../../support/filtered-feed.js';
+import { NARROW_FILTERS } from '../../support/narrow-filters.js';
 
 const MINUTE = 60_000;
 
@@ -80,8 +83,15 @@ it('restores the page limit after a page was too large, although filters shorten
 
 it('does not claim the end for an empty page that was requested by time', async () => {
   const page = { at: { cursor: null, since: new Date(0) }, next: '5', items: 0 };
-  const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
-  expect(await isEndOfFeed(page, filters, new ModelService(), new AbortController().signal)).toBe('more');
+  expect(await isEndOfFeed(page, UNFILTERED, new ModelService(), new AbortController().signal)).toBe('more');
+});
+
+it.each(NARROW_FILTERS)('does not claim the end for an empty page when filters hide a run: %s', async (_, filters) => {
+  const service = new ModelService();
+  service.feed.push(entryJson(), entryJson({ scanId: 'hidden' }));
+  const page = { at: { cursor: '0', since: null }, next: '2', items: 0 };
+  expect(await isEndOfFeed(page, filters, service, new AbortController().signal)).toBe('more');
+  expect(service.requests).toMatchObject([{ filters: UNFILTERED }]);
 });
 
 it('does not claim the end when the cursor is missing in the middle of the feed', async () => {
