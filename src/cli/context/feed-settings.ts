@@ -97,7 +97,7 @@ export async function readSchemaSettings(io: CommandProcess, feed?: string): Pro
   throw new CommandFailure('the feeds have different schemas: name a feed of the schema with --feed', EXIT.usage);
 }
 
-interface Schemas {
+export interface Schemas {
   readonly schemas: readonly DatabaseSettings[];
   /** The mistakes in invalid entries, whose schemas are missing. */
   readonly mistakes: readonly Mistake[];
