@@ -30,7 +30,6 @@ export interface WatchContext {
   readonly onPreparing: () => void;
   /** Called with each change of a logged outage of the setup of the reports. */
   readonly onOutage?: (outage: Outage) => void;
-  readonly nextOutage?: () => number;
 }
 
 /** A part of the setup of the reports. */
@@ -45,17 +44,7 @@ const REPORTS_RETRY_MS = 60_000;
  */
 export function watchSchema(
   settings: DatabaseSettings,
-  {
-    database,
-    leaseDatabase,
-    migrations,
-    limitDirect,
-    clock,
-    usableMs,
-    onPreparing,
-    onOutage,
-    nextOutage,
-  }: WatchContext,
+  { database, leaseDatabase, migrations, limitDirect, clock, usableMs, onPreparing, onOutage }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -77,7 +66,7 @@ export function watchSchema(
     const isNew = await setReportingTimeZone(connectStore(database, settings.schema), timeZone);
     if (isNew) logger.info('set the reporting time zone', { timeZone });
   };
-  const failures = createFailureLog<Setup>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
+  const failures = createFailureLog<Setup>({ logger, clock, holdLevel: 'warn', onOutage });
   /** Repeats a setup until it succeeds. */
   const untilDone = async (stage: Setup, setup: () => Promise<void>) => {
     while (!stop.aborted) {

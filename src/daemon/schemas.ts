@@ -47,7 +47,6 @@ export interface SchemasContext {
   readonly readiness: Readiness;
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
-  readonly nextOutage: () => number;
   readonly leases: ProcessLeases;
 }
 
@@ -123,7 +122,7 @@ interface SharedBySchemas extends SchemasContext {
 }
 
 function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal) {
-  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases, checkIntervalMs } = parts;
+  const { database, leaseDatabase, metrics, readiness, clock, leases, checkIntervalMs } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
@@ -150,7 +149,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   const maintenance = runMaintenance(
     {
       settings: settings.database,
-      ...{ connection, logger, clock, nextOutage, onOutage, checkIntervalMs },
+      ...{ connection, logger, clock, onOutage, checkIntervalMs },
       limit: parts.limitMaintenance,
       isLeader: () => users.some((user) => user.isLeader()),
       isReadingInBulk: () => users.some((user) => user.isReadingInBulk()),

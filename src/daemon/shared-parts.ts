@@ -3,7 +3,6 @@ import type { Clock } from '../core/clock.js';
 import { createLookup } from '../core/host-lookup.js';
 import { packageVersion } from '../core/package.js';
 import { createReadiness } from '../observability/admin/readiness.js';
-import { createCounter } from '../observability/log/failure-log.js';
 import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
@@ -75,7 +74,6 @@ export function openSharedParts(
   });
   const readiness = createReadiness();
   const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single), clock, lookup);
-  const nextOutage = createCounter();
   // The only feed is already named in every line.
   const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);
   const ofSchema = (schema: string) => loggerOf({ schema });
@@ -83,12 +81,9 @@ export function openSharedParts(
   const holder = nameHolder(host, process.pid);
   const leases = createProcessLeases({ clock, holder, leaseTtlMs: settings.feed.leaseTtlMs });
   const shared: SharedParts = {
-    ...{ clock, version, metrics, tracer, services, nextOutage },
+    ...{ clock, version, metrics, tracer, services },
     loggerOf: (feed) => loggerOf({ feed }),
-    schemas: createSchemas(
-      { database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, leases },
-      signal,
-    ),
+    schemas: createSchemas({ database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, leases }, signal),
     holder,
     isDead: (other) => isDeadPredecessor(other, host, process.pid),
     budget: createProcessBudget(settings.feed.memoryBudgetBytes, single === null ? COLLECT_EVERY_BYTES : undefined),

@@ -126,8 +126,18 @@ test('asks to report a failure when it is a bug', () => {
   expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
 });
 
+/** A clock whose random numbers number the outages from 1. */
+function numberingClock() {
+  let outages = 0;
+  const random = () => {
+    outages += 1;
+    return outages / 2 ** 31;
+  };
+  return { ...handClock(), random };
+}
+
 test('reports each change of an outage when it is in the log, and none of one that another stage logs', () => {
-  const clock = handClock();
+  const clock = numberingClock();
   const changes: unknown[] = [];
   const failures = createFailureLog<'feed' | 'lease'>({
     logger: recordingLogger().logger,
@@ -216,7 +226,7 @@ test('logs an outage again when it has lasted a minute after a short recovery', 
 });
 
 test('reports an unstable stage under one number', () => {
-  const clock = handClock();
+  const clock = numberingClock();
   const changes: (readonly [number, number | null])[] = [];
   const failures = createFailureLog<'feed'>({
     logger: recordingLogger().logger,

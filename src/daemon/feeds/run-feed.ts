@@ -49,7 +49,6 @@ export interface SharedParts {
   readonly tracer: PageTracer | null;
   readonly schemas: Schemas;
   readonly services: ServiceConnections;
-  readonly nextOutage: () => number;
 }
 
 /** How a feed is started. `firstPollInMs`: how long to wait before that, so that many feeds do not poll at the same time. */
@@ -74,7 +73,7 @@ export function runFeed(
   { firstPollInMs, ...place }: FeedStart,
 ): RunningFeed {
   const { feed, service: serviceSettings } = settings;
-  const { clock, version, tracer, nextOutage } = shared;
+  const { clock, version, tracer } = shared;
   const logger = shared.loggerOf(feed.name);
   const liveness = createLiveness(clock.monotonic);
   // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
@@ -88,7 +87,7 @@ export function runFeed(
     requestTimeoutMs: serviceSettings.requestTimeoutMs,
   });
   const onOutage = (outage: Outage) => recorder.record(outage);
-  const failures = createFailureLog<Stage>({ logger, clock, onOutage, nextOutage });
+  const failures = createFailureLog<Stage>({ logger, clock, onOutage });
   const metrics = shared.metrics.addFeed(feed.name, state, failures);
   const user = {
     isLeader: state.isLeader,

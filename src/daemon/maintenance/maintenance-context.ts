@@ -27,5 +27,4 @@ export interface MaintenanceContext {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly onOutage?: (outage: Outage) => void;
-  readonly nextOutage?: () => number;
 }

@@ -12,9 +12,9 @@ import { reportOrphaned } from './report-orphaned.js';
  * Resolves after the signal has aborted; never rejects.
  */
 export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
-  const { connection, limit, isLeader, logger, clock, checkIntervalMs, onOutage, nextOutage } = context;
+  const { connection, limit, isLeader, logger, clock, checkIntervalMs, onOutage } = context;
   // A failed task blocks nothing else, so it is only a warning.
-  const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage, nextOutage });
+  const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onOutage });
   let notified: string | null = null;
   const tasks: Readonly<Record<Task, MaintenanceTask>> = {
     // biome-ignore lint/correctness/useYield: it is one statement

@@ -14,6 +14,9 @@ const STABLE_MS = 60_000;
 /** Time after which an overdue retry counts as abandoned: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
 const RETRY_OVERDUE_MS = 15 * 60_000;
 
+/** That of PostgreSQL's `integer`. */
+const MAX_NUMBER = 2 ** 31;
+
 const FAILED = 'failed, retrying';
 const HOLDING = 'holding: action required';
 const BUG = 'this is a bug in scanfeed: report it with this line and the lines before it';
@@ -25,14 +28,12 @@ interface FailureLogOptions {
   readonly holdLevel?: 'warn' | 'error';
   /** Called with each change of an outage that is in the log. */
   readonly onOutage?: ((outage: Outage) => void) | undefined;
-  /** Numbers the outages; by default from 1. */
-  readonly nextOutage?: (() => number) | undefined;
 }
 
 /** The failures of one kind in a row, without a recovery of their stage in between. Times are monotonic milliseconds. */
 export interface Outage {
   readonly stage: string;
-  /** Sequence number of the outage in this process. */
+  /** Random number that identifies the outage in this process. */
   readonly number: number;
   readonly kind: string;
   readonly message: string;
@@ -80,11 +81,10 @@ export function createFailureLog<Stage extends string>({
   clock,
   holdLevel = 'error',
   onOutage = () => {},
-  nextOutage = createCounter(),
 }: FailureLogOptions) {
   const entries = new Map<Stage, Entry>();
 
-  const begin = (stage: Stage, kind: string, now: number, number = nextOutage()): Outage => {
+  const begin = (stage: Stage, kind: string, now: number, number = Math.floor(clock.random() * MAX_NUMBER)): Outage => {
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
     return { stage, number, kind, message: '', failures: 0, ...times };
@@ -199,13 +199,4 @@ function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
 
 function seconds(ms: number): number {
   return Math.round(ms / 100) / 10;
-}
-
-/** Creates a function that returns 1, then 2 and so on. */
-export function createCounter(): () => number {
-  let count = 0;
-  return () => {
-    count += 1;
-    return count;
-  };
 }
