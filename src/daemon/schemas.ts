@@ -137,7 +137,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
     const store = createStore(on, {
       schema,
       leaseTtlMs: leases.leaseTtlMs,
-      pendingRetryMs: settings.pending.retryIntervalMs,
+      pendingRetryMs: settings.feed.pendingRetryMs,
       keptDays: settings.database.retention.runs,
       monotonic: clock.monotonic,
       batching: { waitMs: () => (users.length < BATCHED_FEEDS ? 0 : BATCH_WAIT_MS), sleep: clock.sleep },

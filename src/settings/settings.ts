@@ -33,7 +33,6 @@ const READERS = {
     windowMs: reader.value(VARIABLES.reconcileWindow),
     fullIntervalMs: reader.value(VARIABLES.reconcileFullInterval),
   }),
-  pending: (reader: Reader) => ({ retryIntervalMs: reader.value(VARIABLES.pendingRetryInterval) }),
   admin: (reader: Reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
   process: (reader: Reader) => ({
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
@@ -135,6 +134,7 @@ function readFeed(reader: Reader) {
     pageLimit: reader.value(VARIABLES.pageLimit),
     pollIntervalMs: reader.value(VARIABLES.pollInterval),
     resolveConcurrency: reader.value(VARIABLES.resolveConcurrency),
+    pendingRetryMs: reader.value(VARIABLES.pendingRetryInterval),
     memoryBudgetBytes: reader.value(VARIABLES.memoryBudget),
     leaseTtlMs: reader.value(VARIABLES.leaseTtl),
     keepHistory: reader.value(VARIABLES.history),

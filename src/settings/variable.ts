@@ -1,7 +1,7 @@
 import { type Kind, text } from './kinds.js';
 
 /** Groups of settings. Each command reads only the groups that it needs. */
-export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'pending', 'admin', 'process'] as const;
+export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'admin', 'process'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** An environment variable: how it is parsed, and how errors and docs/settings.md describe it. */

@@ -111,6 +111,12 @@ export const VARIABLES = {
     '8',
     'maximum number of concurrent single-run requests of a feed, for its pages and again for its pending results',
   ),
+  pendingRetryInterval: defaulted(
+    ['feed', 'SCANFEED_PENDING_RETRY_INTERVAL'],
+    duration('100ms', '1h'),
+    '30s',
+    'first pause before a pending result is retried; doubles up to 1h',
+  ),
   memoryBudget: defaulted(
     ['feed', 'SCANFEED_MEMORY_BUDGET'],
     size('1MiB', '16GiB'),
@@ -145,13 +151,6 @@ export const VARIABLES = {
     durationOrOff('1m', '365d'),
     '7d',
     'pause between full passes, which read the whole feed again, one page per second',
-  ),
-
-  pendingRetryInterval: defaulted(
-    ['pending', 'SCANFEED_PENDING_RETRY_INTERVAL'],
-    duration('100ms', '1h'),
-    '30s',
-    'first pause before a pending result is retried; doubles up to 1h',
   ),
 
   adminHost: defaulted(

@@ -32,6 +32,7 @@ describe('settings', () => {
       pageLimit: 200,
       pollIntervalMs: 5_000,
       resolveConcurrency: 8,
+      pendingRetryMs: 30_000,
       memoryBudgetBytes: 67_108_864,
       leaseTtlMs: 10_000,
       keepHistory: true,
@@ -48,7 +49,6 @@ describe('settings', () => {
     expect(database.migrationConnection).toBe(database.connection);
     expect(others).toEqual({
       reconcile: { intervalMs: 3_600_000, windowMs: 7_200_000, fullIntervalMs: 604_800_000 },
-      pending: { retryIntervalMs: 30_000 },
       admin: { host: '::', port: 9847 },
       process: {
         shutdownTimeoutMs: 10_000,

@@ -5,7 +5,6 @@ const TITLES: Readonly<Record<Group, string>> = {
   feed: 'The feed',
   database: 'The database',
   reconcile: 'Reconciliation',
-  pending: 'Pending results',
   admin: 'Metrics, health and status page',
   process: 'The process',
 };

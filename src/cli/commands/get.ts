@@ -18,7 +18,7 @@ interface Given extends FeedOptions {
   readonly save?: true;
 }
 
-type Work = FeedCommandContext<'service' | 'pending'>;
+type Work = FeedCommandContext<'service'>;
 
 const examples = `
 Shows document content: formatted on a terminal, otherwise the JSON of the
@@ -45,8 +45,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 async function get(scanId: string, given: Given, io: CommandProcess): Promise<void> {
-  if (given.save)
-    return withFeed(io, { feed: given.feed, need: ['service', 'pending'] }, (work) => save(scanId, given, work, io));
+  if (given.save) return withFeed(io, { feed: given.feed, need: ['service'] }, (work) => save(scanId, given, work, io));
   if (given.feed !== undefined && !hasFeedsFile(io))
     throw new CommandFailure('--feed requires --save or SCANFEED_FEEDS_FILE', EXIT.usage);
   const { service: settings } = await readFeedSettings(io, { feed: given.feed, need: ['service'] });

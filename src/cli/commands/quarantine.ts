@@ -127,7 +127,7 @@ function describe(entry: QuarantinedEntry): string {
 }
 
 async function replay(ids: readonly string[], { feed, all, json }: FeedOptions & { all?: true }, io: CommandProcess) {
-  await withFeed(io, { feed, need: ['pending'] }, async (work) => {
+  await withFeed(io, { feed }, async (work) => {
     const chosen = await choose(work, ids, all);
     const entries = await requireEntries(work, chosen);
     const stored = entries.find(({ state }) => state === 'repaired' || state === 'replayed');
@@ -196,7 +196,7 @@ async function discard(
 
 /** Returns the given ids, or those of all open entries. */
 async function choose(
-  { quarantine, feed }: FeedCommandContext<never>,
+  { quarantine, feed }: FeedCommandContext,
   ids: readonly string[],
   all: true | undefined,
 ): Promise<readonly string[]> {
@@ -205,7 +205,7 @@ async function choose(
 }
 
 async function requireEntries(
-  { quarantine, feed }: FeedCommandContext<never>,
+  { quarantine, feed }: FeedCommandContext,
   ids: readonly string[],
 ): Promise<readonly QuarantinedEntry[]> {
   const entries = await quarantine.find(feed.name, ids);

@@ -79,7 +79,7 @@ function requireReadRange(
 /** Returns a line with the time up to which the feed is reconciled. Cancelled passes and passes with an end do not change it. */
 async function reconciledUpTo(
   { cancelled }: RequestedPass,
-  { feeds, feed: { name } }: FeedCommandContext<never>,
+  { feeds, feed: { name } }: FeedCommandContext,
 ): Promise<string> {
   const upTo = (await feeds.find(name))?.reconciledAsOf ?? null;
   return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${formatTime(upTo)}.\n`;

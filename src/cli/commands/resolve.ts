@@ -19,7 +19,7 @@ interface Given extends FeedOptions {
   readonly yes?: true;
 }
 
-type Work = FeedCommandContext<'service' | 'pending'>;
+type Work = FeedCommandContext<'service'>;
 
 /** Number of runs per batch. Within a batch, the configured number of results is loaded at once. */
 const BATCH_SIZE = 50;
@@ -61,7 +61,7 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
   const { all, feed, json } = options;
   if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids or --all', EXIT.usage);
   if (options.giveUp) return withFeed(io, { feed }, (work) => giveUp(scanIds, options, work, io));
-  await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
+  await withFeed(io, { feed, need: ['service'] }, async (work) => {
     const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
     const progress = progressLine(io);
     const { settings } = work;
@@ -76,7 +76,7 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
  * Returns the named runs, or all pending ones of the feed except those that were given up, with their stored revisions.
  * @throws CommandFailure if one is not stored or belongs to another feed
  */
-async function choosePending(named: readonly string[], { pending, feed }: FeedCommandContext<never>) {
+async function choosePending(named: readonly string[], { pending, feed }: FeedCommandContext) {
   const scanIds = named.length > 0 ? [...new Set(named)] : await pending.list(feed.name);
   const found = await pending.findScans(scanIds);
   const elsewhere = found.find((scan) => scan.feed !== feed.name);
@@ -133,14 +133,14 @@ async function resolveAll(
 
 /** A failure that every request would meet aborts the command. */
 function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
-  const { feed, pending, database } = work.settings;
+  const { feed, database } = work.settings;
   const store = openFeedStore(work, clock);
   const watched = watchService(obeyRetryAfter(service, clock), (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = createProcessBudget(memoryBudgetBytes);
   const keptDays = database.retention.runs;
   const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency, keptDays });
-  return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
+  return { store, loader, service: watched, pendingRetryMs: feed.pendingRetryMs } satisfies ResolveParts;
 }
 
 const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {
@@ -167,7 +167,7 @@ function describe({ scanId, revision, outcome, reason, detail }: Resolved): stri
 async function giveUp(
   named: readonly string[],
   { json, yes }: Given,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   io: CommandProcess,
 ): Promise<void> {
   const { pending, feed } = work;

@@ -54,7 +54,7 @@ async function run(options: Given, io: CommandProcess): Promise<void> {
   await withFeed(io, options, (work) => (list ? showPositions(work, options, io) : rewind(work, options, io)));
 }
 
-async function showPositions({ feeds, feed }: FeedCommandContext<never>, { json }: Given, io: CommandProcess) {
+async function showPositions({ feeds, feed }: FeedCommandContext, { json }: Given, io: CommandProcess) {
   const positions = await feeds.listPositions(feed.name);
   if (json) return io.write(`${JSON.stringify(positions)}\n`);
   if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
@@ -72,7 +72,7 @@ const LIST: readonly Column<EarlierPosition>[] = [
   },
 ];
 
-async function rewind(work: FeedCommandContext<never>, options: Given, io: CommandProcess): Promise<void> {
+async function rewind(work: FeedCommandContext, options: Given, io: CommandProcess): Promise<void> {
   const { feeds, feed } = work;
   const { to, said } = await targetOf(work, options);
   const from = `read up to ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}`;
@@ -95,7 +95,7 @@ reverted.${feed.leader === null ? '' : ` ${feed.leader} continues from there imm
 }
 
 async function targetOf(
-  { feeds, feed }: FeedCommandContext<never>,
+  { feeds, feed }: FeedCommandContext,
   { toCursor, since }: Given,
 ): Promise<{ readonly to: RewindTarget; readonly said: string }> {
   if (toCursor !== undefined) {

@@ -145,7 +145,7 @@ function nothingCompared({ since, tooNew }: Summary): CommandFailure {
 }
 
 /** Returns the start of the comparison: entries before the time from which the feed is complete are not expected. */
-function startOf({ feed }: FeedCommandContext<never>, since: Date, { note }: CommandProcess): Date {
+function startOf({ feed }: FeedCommandContext, since: Date, { note }: CommandProcess): Date {
   if (feed.dataCompleteAsOf === null) {
     throw new CommandFailure(`the completeness of the feed ${feed.name} is not known yet; wait for its first runs`);
   }
@@ -154,7 +154,7 @@ function startOf({ feed }: FeedCommandContext<never>, since: Date, { note }: Com
   return feed.completeFrom;
 }
 
-function noteOtherFilters({ feed, settings }: FeedCommandContext<never>, { note }: CommandProcess): void {
+function noteOtherFilters({ feed, settings }: FeedCommandContext, { note }: CommandProcess): void {
   const { filters } = settings.feed;
   if (runsOnlyIn(feed.filters, filters).length + runsOnlyIn(filters, feed.filters).length === 0) return;
   note('The filters in these settings differ from those of the daemon, which may cause differences.\n');

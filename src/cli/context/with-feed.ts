@@ -50,7 +50,7 @@ export async function openSchema(settings: DatabaseSettings, database: Database)
   return createOperatorStore(connectStore(database, settings.schema));
 }
 
-export interface FeedCommandContext<G extends Group> extends OperatorStore {
+export interface FeedCommandContext<G extends Group = never> extends OperatorStore {
   readonly settings: SettingsFor<G | 'feed' | 'database'>;
   readonly database: Database;
   readonly feed: FeedRow;
@@ -100,11 +100,11 @@ export async function requireFeed({ feeds, connection: { tables } }: OperatorSto
 }
 
 /** Opens the store of a feed with the daemon's settings. */
-export function openFeedStore({ settings, database }: FeedCommandContext<'pending'>, clock: Clock): FeedStore {
+export function openFeedStore({ settings, database }: FeedCommandContext, clock: Clock): FeedStore {
   return createStore(database, {
     schema: settings.database.schema,
     leaseTtlMs: settings.feed.leaseTtlMs,
-    pendingRetryMs: settings.pending.retryIntervalMs,
+    pendingRetryMs: settings.feed.pendingRetryMs,
     keptDays: settings.database.retention.runs,
     monotonic: clock.monotonic,
   });
@@ -119,7 +119,7 @@ const TRIES = 20;
  * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(
-  { feeds, feed: { name } }: FeedCommandContext<never>,
+  { feeds, feed: { name } }: FeedCommandContext,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T> {
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -133,7 +133,7 @@ export async function withCurrentLease<T>(
 
 /** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */
 export async function storeUnderLease<T>(
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T | null> {
   try {

@@ -6,7 +6,7 @@ import { readFeedSettings } from '../context/feed-settings.js';
 import { type Finding, failing, ok, warning } from './finding.js';
 
 /** Groups of settings that no other check uses. */
-const OTHER_GROUPS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
+const OTHER_GROUPS = ['reconcile', 'admin', 'process'] as const satisfies readonly Group[];
 
 /** The settings that other checks use; null if they are wrong. */
 export type UsableSettings = { readonly [G in 'service' | 'feed' | 'database']: SettingsFor<G>[G] | null };

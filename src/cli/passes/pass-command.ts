@@ -45,7 +45,7 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
 export async function requestPass(
   request: () => Promise<PassRequest>,
   { wait, json }: PassOptions,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   io: CommandProcess,
   summary: (pass: RequestedPass) => Promise<string>,
 ): Promise<void> {
@@ -90,7 +90,7 @@ export function cancel(kinds: readonly PassKind[], options: PassOptions, io: Com
  */
 async function untilFinished(
   requested: RequestedPass,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   io: CommandProcess,
   announce: () => void,
 ): Promise<RequestedPass> {
@@ -122,7 +122,7 @@ async function untilFinished(
  */
 async function leaderFor(
   { kind, begunAt }: RequestedPass,
-  { feeds, feed }: FeedCommandContext<never>,
+  { feeds, feed }: FeedCommandContext,
 ): Promise<string | null> {
   const { leader = null, filtersWidenedAt = null } = (await feeds.find(feed.name)) ?? {};
   if (kind === 'full' && filtersWidenedAt !== null && filtersWidenedAt > begunAt) {
@@ -133,10 +133,7 @@ async function leaderFor(
   return leader;
 }
 
-async function readAgain(
-  { id, begunAt }: RequestedPass,
-  { passes }: FeedCommandContext<never>,
-): Promise<RequestedPass> {
+async function readAgain({ id, begunAt }: RequestedPass, { passes }: FeedCommandContext): Promise<RequestedPass> {
   const pass = await passes.find(id);
   if (pass?.begunAt.getTime() !== begunAt.getTime())
     throw new CommandFailure(

@@ -27,7 +27,7 @@ interface Rejection {
  * between, the next one finds the run present.
  */
 export async function replayEntry(
-  work: FeedCommandContext<'pending'>,
+  work: FeedCommandContext,
   { id, scanId, revision }: QuarantinedEntry,
   clock: Clock,
 ): Promise<Replayed | null> {
@@ -51,7 +51,7 @@ const GONE = {
 };
 
 /** Resolves to null if PostgreSQL refuses one of the values. */
-function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry, clock: Clock): Promise<CommitCounts | null> {
+function store(work: FeedCommandContext, entry: CheckedEntry, clock: Clock): Promise<CommitCounts | null> {
   const feedStore = openFeedStore(work, clock);
   return storeUnderLease(work, async (lease) => {
     const outcome = await feedStore.commitResults(lease, batchOf([entry]));

@@ -27,7 +27,7 @@ export interface ResolveParts {
 /** Loads a pending result now and stores it as the daemon would, or records the failed attempt. */
 export async function resolveRun(
   run: PendingRun,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   parts: ResolveParts,
   signal: AbortSignal,
 ): Promise<Resolved> {
@@ -53,7 +53,7 @@ interface NotLoaded {
 
 async function loadAndStore(
   run: PendingRun,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   { loader, store }: ResolveParts,
   signal: AbortSignal,
 ): Promise<Loaded | NotLoaded> {
@@ -75,7 +75,7 @@ async function loadAndStore(
  */
 export function storeRun(
   entry: CheckedEntry,
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   store: FeedStore,
 ): Promise<Exclude<StoredResultOutcome, { kind: 'fenced' }> | null> {
   return storeUnderLease(work, async (lease) => {

@@ -38,7 +38,7 @@ export interface VerifiedPage {
  * which entries are expected is read once, before the first page. Writes nothing and takes no lease.
  */
 export async function* verifyFeed(
-  work: FeedCommandContext<never>,
+  work: FeedCommandContext,
   service: FeedService,
   { since, until, onPause }: VerifyOptions,
   clock: Clock,

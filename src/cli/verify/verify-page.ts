@@ -38,7 +38,7 @@ export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing
   readonly truncated: boolean;
 }
 
-type Source = Pick<FeedCommandContext<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
+type Source = Pick<FeedCommandContext, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
 export async function verifyPage(checked: CheckedEntries, source: Source): Promise<readonly Verified[]> {

@@ -142,7 +142,7 @@ interface FeedParts {
 }
 
 function feedContext(
-  { feed, service, pending, reconcile, database }: Settings,
+  { feed, service, reconcile, database }: Settings,
   { clock, holder, isDead, budget }: SharedParts,
   { service: client, store, leases, observer }: FeedParts,
 ): FeedContext {
@@ -156,7 +156,7 @@ function feedContext(
     leaseTtlMs: feed.leaseTtlMs,
     read: { filters, markdown, pageSize },
     pollIntervalMs: feed.pollIntervalMs,
-    pendingRetryMs: pending.retryIntervalMs,
+    pendingRetryMs: feed.pendingRetryMs,
     maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
     reconcile,
     maxHeldPages: MAX_HELD_PAGES,
