@@ -1,11 +1,12 @@
 import { feedPath } from '../../src/service/requests.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
+import { DEFAULT_FILTERS } from '../../test/support/filters.js';
 import type { ServiceAddress } from './protocol.js';
 
 /** How every contestant reads the feed, by scanfeed's defaults. */
 export function feedRequest(cursor: string | null): FeedRequest {
   return {
-    filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+    filters: DEFAULT_FILTERS,
     start: cursor === null ? { beginning: true } : { cursor },
     limit: 200,
     markdown: false,

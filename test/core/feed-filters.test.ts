@@ -7,7 +7,7 @@ import {
   runsOnlyIn,
   UNFILTERED,
 } from '../../src/core/feed-filters.js';
-import { NARROW, NARROW_FILTERS } from '../support/narrow-filters.js';
+import { NARROW, NARROW_FILTERS } from '../support/filters.js';
 
 const filters = (over: Partial<FeedFilters> = {}): FeedFilters => ({ ...UNFILTERED, environment: 'prod', ...over });
 

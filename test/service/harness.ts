@@ -4,6 +4,7 @@ import { RecognitionClient } from '../../src/library/recognition-client.js';
 import type { ServiceClient, ServiceClientOptions } from '../../src/service/client.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
 import { captureErrorLeaks } from '../support/canaries/capture-leaks.js';
+import { DEFAULT_FILTERS } from '../support/filters.js';
 import { ScriptedService } from '../support/scripted-service.js';
 
 export const KEY = 'canary-key-7f3a';
@@ -68,7 +69,7 @@ export function useService() {
 export const never: AbortSignal = new AbortController().signal;
 
 export const page: FeedRequest = {
-  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  filters: DEFAULT_FILTERS,
   start: { beginning: true },
   limit: 200,
   markdown: false,

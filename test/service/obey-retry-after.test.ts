@@ -4,12 +4,12 @@ import { obeyRetryAfter } from '../../src/service/http/obey-retry-after.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
 import { ModelService } from '../simulation/model-service.js';
 import { entryJson } from '../support/entries.js';
+import { DEFAULT_FILTERS } from '../support/filters.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
 const { signal } = new AbortController();
-const filters = { status: ['completed'], environment: 'prod', documentType: null } as const;
-const PAGE: FeedRequest = { filters, start: { beginning: true }, limit: 1, markdown: false };
+const PAGE: FeedRequest = { filters: DEFAULT_FILTERS, start: { beginning: true }, limit: 1, markdown: false };
 
 /** A service whose first answer is this status. */
 function refusing(operation: 'feed' | 'run', status: number, retryAfterMs: number) {

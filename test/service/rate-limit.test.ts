@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { createRateLimit } from '../../src/service/http/rate-limit.js';
 import type { FeedService } from '../../src/sync/ports/index.js';
+import { DEFAULT_FILTERS } from '../support/filters.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 afterEach(() => vi.restoreAllMocks());
@@ -22,7 +23,7 @@ function recordingService() {
 
 const signal = new AbortController().signal;
 const request = {
-  filters: { status: ['completed'], environment: 'prod', documentType: null },
+  filters: DEFAULT_FILTERS,
   start: { beginning: true },
   limit: 1,
   markdown: false,

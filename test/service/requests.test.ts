@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UNFILTERED } from '../../src/core/feed-filters.js';
 import { followFeed } from '../../src/library/follow-feed.js';
 import { InvalidArgumentError } from '../../src/service/errors/request-errors.js';
 import { pageJson } from '../support/entries.js';
@@ -28,7 +29,7 @@ describe('a feed request', () => {
   it('has document type, markdown and cursor when given, encoded so that the cursor is received unchanged', async () => {
     context.service.answer(emptyPage);
     const cursor = 'a+b/c= &d#é%20';
-    const filters = { status: ['failed'], environment: 'all', documentType: 'lieferschein & co' } as const;
+    const filters = { ...UNFILTERED, status: ['failed'], documentType: 'lieferschein & co' } as const;
     await context.client().readPage({ filters, start: { cursor }, limit: 1, markdown: true }, never);
     expect(Object.fromEntries(context.service.last.query)).toEqual({
       status: 'failed',

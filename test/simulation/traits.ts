@@ -1,5 +1,6 @@
+import { type FeedFilters, UNFILTERED } from '../../src/core/feed-filters.js';
 import type { ReconcileSettings } from '../../src/sync/context.js';
-import type { FeedFilters, FeedIdentity } from '../../src/sync/ports/index.js';
+import type { FeedIdentity } from '../../src/sync/ports/index.js';
 import type { Choices } from './random-choices.js';
 
 /** Properties of the service in one history. */
@@ -89,11 +90,10 @@ export interface Traits {
   readonly faultsNeverStop: boolean;
 }
 
-const EVERYTHING: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };
 const FILTERS: readonly FeedFilters[] = [
-  { status: ['completed', 'failed'], environment: 'prod', documentType: null },
-  EVERYTHING,
-  { status: ['completed'], environment: 'prod', documentType: null },
+  { ...UNFILTERED, environment: 'prod' },
+  UNFILTERED,
+  { ...UNFILTERED, status: ['completed'], environment: 'prod' },
 ];
 
 /** Age of the service at the first start, milliseconds. A `live` feed begins an hour before it, so its history must be older. */
@@ -123,7 +123,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   // The engine does not recognize the end: cursors bound to filters move or are missing, or memory fits only one entry of a page
   // without a cursor, which is then always full (guarantee 10).
   const endIsHidden =
-    (boundCursors && filters !== EVERYTHING && (movingCursors || noCursorAtEnd)) ||
+    (boundCursors && filters !== UNFILTERED && (movingCursors || noCursorAtEnd)) ||
     (noCursorAtEnd && memoryBudget < 10_000);
   return {
     service: {

@@ -7,14 +7,14 @@ import { createPageLimit } from '../../src/sync/page/page-limit.js';
 import type { FeedService, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
 import { createResultLoader } from '../../src/sync/results/resolve-truncated.js';
 import { captureErrorLeaks } from './canaries/capture-leaks.js';
+import { DEFAULT_FILTERS } from './filters.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */
 export function engineContext(
   parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<FeedContext>,
 ): FeedContext {
   const { service, store, clock, holder = 'test-process', leaseTtlMs = 30_000 } = parts;
-  const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
-  const read = { filters, markdown: false, pageSize: 10, ...parts.read };
+  const read = { filters: DEFAULT_FILTERS, markdown: false, pageSize: 10, ...parts.read };
   const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
@@ -32,7 +32,13 @@ export function engineContext(
       store,
       ready: async () => {},
     }),
-    identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
+    identity: {
+      name: 'default',
+      baseUrl: 'https://service.test/v1',
+      filters: DEFAULT_FILTERS,
+      keepHistory: true,
+      start: 'beginning',
+    },
     holder,
     isDead: () => false,
     leaseTtlMs,

@@ -1,3 +1,4 @@
+import { UNFILTERED } from '../../src/core/feed-filters.js';
 import {
   batchOf,
   type CheckedEntry,
@@ -128,6 +129,7 @@ export class StoreHistory {
       name: pick(this.feeds),
       baseUrl: chance(0.05) ? 'https://elsewhere.test/v1' : 'https://service.test/v1',
       filters: {
+        ...UNFILTERED,
         status: pick([['completed'], ['completed', 'failed']] as const),
         environment: pick(['prod', 'prod', 'all'] as const),
         documentType: pick([null, null, 'rechnung']),

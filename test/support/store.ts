@@ -22,6 +22,7 @@ import type {
 } from '../../src/sync/ports/index.js';
 import { captureErrorLeaks } from './canaries/capture-leaks.js';
 import { pageJson } from './entries.js';
+import { DEFAULT_FILTERS } from './filters.js';
 import { rawPage } from './pages.js';
 import { type Preparation, useDatabase } from './postgres/index.js';
 import { startTemporaryPostgres, type TemporaryPostgres } from './postgres/temporary-server.js';
@@ -58,7 +59,7 @@ export const MIGRATED: Preparation = {
 export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
   name: 'default',
   baseUrl: 'https://service.test/v1',
-  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  filters: DEFAULT_FILTERS,
   keepHistory: true,
   start: 'beginning',
   ...over,

@@ -5,6 +5,7 @@ import { ServiceClient } from '../../src/service/client.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from './engine.js';
+import { DEFAULT_FILTERS } from './filters.js';
 
 /** Follows the whole feed from its beginning as the daemon does, through HTTP and into PostgreSQL. */
 export async function syncToTheEnd(
@@ -21,7 +22,7 @@ export async function syncToTheEnd(
     clock: systemClock,
     identity: { ...engineContext({ service: client, store: store, clock: systemClock }).identity, name: feed },
     read: {
-      filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+      filters: DEFAULT_FILTERS,
       markdown: false,
       pageSize: 200,
     },

@@ -7,6 +7,7 @@ import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
+import { DEFAULT_FILTERS } from '../support/filters.js';
 import { rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
@@ -73,7 +74,7 @@ it.each([
 );
 
 const read = {
-  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  filters: DEFAULT_FILTERS,
   markdown: false,
   pageSize: 10,
 } as const;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UNFILTERED } from '../../src/core/feed-filters.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
@@ -449,7 +450,7 @@ describe('the end of the feed', () => {
     expect(service.requests).toContainEqual(
       expect.objectContaining({
         limit: 1,
-        filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
+        filters: UNFILTERED,
       }),
     );
     expect(store.feeds.get('default')?.completeAsOf).toBeGreaterThanOrEqual(10_000);

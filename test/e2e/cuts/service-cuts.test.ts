@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Emulator, type FaultInput, startEmulator } from '../../../src/emulator/index.js';
 import { ServiceClient } from '../../../src/service/client.js';
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { type Followed, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
@@ -17,7 +18,6 @@ const PAGES = 3;
 const PAGE = 20;
 /** Number of cuts, spread evenly over the bytes of the service's answers. */
 const CUTS = 12;
-const FILTERS = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
 /** Bodies without a Content-Length. */
 const CHUNKED: FaultInput = { kind: 'slow', operation: 'feed', chunked: true, dripBytes: 4096, dripMs: 0 };
 
@@ -68,7 +68,7 @@ async function session(disruption: Disruption): Promise<Session> {
       url: provided.url,
       feed,
       service: client,
-      context: { read: { filters: FILTERS, markdown: false, pageSize: PAGE } },
+      context: { read: { filters: DEFAULT_FILTERS, markdown: false, pageSize: PAGE } },
       onFailed: () => {
         failures += 1;
         const heal = failures === 1 ? () => disruption.onFirstFailure?.(proxy) : undefined;

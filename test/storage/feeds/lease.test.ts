@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FeedFilters, runsOnlyIn, UNFILTERED } from '../../../src/core/feed-filters.js';
 import { entryJson } from '../../support/entries.js';
+import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { untilWaiting } from '../../support/lock-waits.js';
-import { VARIOUS_FILTERS } from '../../support/narrow-filters.js';
 import { passCommit } from '../../support/passes.js';
 import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { entryJson } from '../../support/entries.js';
-import { VARIOUS_FILTERS } from '../../support/narrow-filters.js';
+import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { useStore } from '../../support/store.js';
 
 const bench = useStore();

@@ -8,7 +8,7 @@ import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { entryJson } from '../../support/entries.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../../support/filtered-feed.js';
-import { NARROW_FILTERS } from '../../support/narrow-filters.js';
+import { NARROW_FILTERS } from '../../support/filters.js';
 
 const MINUTE = 60_000;
 

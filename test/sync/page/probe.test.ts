@@ -5,9 +5,9 @@ import { listsAnything, readServiceDate } from '../../../src/sync/page/probe.js'
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { entryJson } from '../../support/entries.js';
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 
-const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
-const probe = { filters, start: { beginning: true } } as const;
+const probe = { filters: DEFAULT_FILTERS, start: { beginning: true } } as const;
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
 const large = () => entryJson({ fileName: '.'.repeat(2 * MIB) });

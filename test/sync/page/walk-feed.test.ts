@@ -1,16 +1,15 @@
 import { expect, it } from 'vitest';
 import { type Step, walkFeed } from '../../../src/sync/page/walk-feed.js';
-import type { FeedFilters, FeedRequest } from '../../../src/sync/ports/index.js';
+import type { FeedRequest } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { filteredFeed, withoutCursorAtEnd } from '../../support/filtered-feed.js';
-
-const filters: FeedFilters = { status: ['completed', 'failed'], environment: 'prod', documentType: null };
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 
 /** Walks a feed of six runs, of which the second and the fifth are of the test environment. */
 async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: number, pageSize = 3) {
   const { clock, deliver, service } = filteredFeed(nextCursor);
   deliver(6);
-  const read = { filters, markdown: false, pageSize };
+  const read = { filters: DEFAULT_FILTERS, markdown: false, pageSize };
   const next = walkFeed({ cursor: null, since: null }, { service, read, clock }, new AbortController().signal);
   const taken: Step[] = [];
   const takeAll = async () => {

@@ -6,11 +6,11 @@ import { ModelFailure, ModelService, type ModelServiceOptions } from '../../simu
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
-const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
-const PAGES = { read: { filters, markdown: false, pageSize: 60 } };
+const PAGES = { read: { filters: DEFAULT_FILTERS, markdown: false, pageSize: 60 } };
 
 /** A feed with a recent pass every minute. */
 function bench(

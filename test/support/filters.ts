@@ -1,5 +1,8 @@
 import { type FeedFilters, FILTER_NAMES, UNFILTERED } from '../../src/core/feed-filters.js';
 
+/** Filters by default: every run of the environment `prod`. */
+export const DEFAULT_FILTERS: FeedFilters = { ...UNFILTERED, environment: 'prod' };
+
 /** Settings of each filter that hide something: the first one lists the entry of `entryJson()`, the second one hides it. */
 export const NARROW: { readonly [Name in keyof FeedFilters]: readonly [FeedFilters[Name], FeedFilters[Name]] } = {
   status: [['completed'], ['failed']],
