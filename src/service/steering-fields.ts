@@ -1,8 +1,12 @@
 import type { SkippableValues } from '../core/json/skip-large-values.js';
-import { INTERFACE_FIELDS } from '../core/run-fields.js';
+import { INTERFACE_FIELDS, OPTIONAL_FIELDS } from '../core/run-fields.js';
 
 /** Fields of any length that no decision about an entry depends on. */
-const LONG: readonly string[] = ['fileName', 'data', 'error', 'markdown', 'rawOcrResult'];
+const LONG: readonly string[] = [
+  'fileName',
+  'rawOcrResult',
+  ...OPTIONAL_FIELDS.filter(({ type }) => type === 'object' || type === 'long text').map(({ field }) => field),
+];
 /** Fields that decide how an entry is processed (interface 2.1). */
 const STEERING: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => !LONG.includes(name)));
 /** Maximum length of a `nextCursor` that is read, bytes of JSON. A longer one could not be sent back, however it is escaped. */

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { OPTIONAL_FIELDS, type OptionalField } from '../../src/core/run-fields.js';
+import type { CompletedEntry, FailedEntry } from '../../src/library/entry-types.js';
 import { isUnusable, readEntry, readSingleRun } from '../../src/library/read-entry.js';
 import { checkEntry } from '../../src/sync/page/check-entry.js';
 import { entryFields as fieldsWithText } from '../support/entries.js';
@@ -6,7 +8,34 @@ import { entryFields as fieldsWithText } from '../support/entries.js';
 const entryFields = (over: Readonly<Record<string, unknown>> = {}) =>
   fieldsWithText({ data: { betrag: 1.5 }, ...over });
 
+/** Values of optional fields, by the type of the field. */
+const VALUES = {
+  code: 'x',
+  text: 'x',
+  'long text': 'x',
+  number: 1 as number,
+  time: '2026-01-02T08:00:00Z',
+  object: { a: 1 } as Readonly<Record<string, unknown>>,
+};
+type StateOf<Field> = Field extends { readonly state: infer State } ? State : 'completed' | 'failed';
+/** The optional fields of a run in a state. The compiler reports those that the types of the library lack. */
+type FieldsOf<State> = {
+  readonly [Field in OptionalField as State extends StateOf<Field> ? Field['field'] : never]:
+    | (typeof VALUES)[Field['type']]
+    | null;
+};
+
 describe('an entry', () => {
+  it('has every optional field of its state', () => {
+    const given = entryFields(Object.fromEntries(OPTIONAL_FIELDS.map(({ field, type }) => [field, VALUES[type]])));
+    const completed: FieldsOf<'completed'> = readEntry(given) as CompletedEntry;
+    const failed: FieldsOf<'failed'> = readEntry({ ...given, status: 'failed' }) as FailedEntry;
+    for (const { field, type, state } of OPTIONAL_FIELDS) {
+      if (state !== 'failed') expect(completed).toHaveProperty(field, VALUES[type]);
+      if (state !== 'completed') expect(failed).toHaveProperty(field, VALUES[type]);
+    }
+  });
+
   it('has every field of its state, null where the service sent none, and unknown fields in one place', () => {
     const { partnerName: _, ...given } = entryFields({
       documentType: { slug: 'rechnung', name: 'Rechnung', version: 3 },

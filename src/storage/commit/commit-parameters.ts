@@ -2,11 +2,24 @@ import { type RawBuilder, sql } from 'kysely';
 import { hasEscapes, textOf } from '../../core/json/ranges.js';
 import type { Slice } from '../../core/json/scan.js';
 import { JSON_BYTES } from '../../core/json/tokens.js';
-import type { InterfaceField } from '../../core/run-fields.js';
+import { type FieldRule, type InterfaceField, OPTIONAL_FIELDS } from '../../core/run-fields.js';
 import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
-import { type ArrayElement, booleanArray, integerArray, jsonbArray, textArray } from '../connection/array-parameter.js';
+import { booleanArray, integerArray, jsonbArray, textArray } from '../connection/array-parameter.js';
 import { LongParameter } from '../connection/long-parameter.js';
 import { identityOf } from './quarantine.js';
+
+/** What follows an element of an array to turn it into the value of its column. */
+const CONVERSIONS: Readonly<Record<FieldRule['type'], string>> = {
+  code: ' COLLATE "C"',
+  text: '',
+  'long text': " #>> '{}'",
+  number: '::double precision',
+  time: '::timestamptz',
+  object: '',
+};
+const FIELD_VALUES = sql.raw(
+  OPTIONAL_FIELDS.map(({ column, type }) => `${column}${CONVERSIONS[type]} AS ${column}`).join(', '),
+);
 
 /**
  * `received`: one row per entry, with the columns of `runs`. Each column is one array. Values are sent as they were received:
@@ -14,56 +27,47 @@ import { identityOf } from './quarantine.js';
  * unescape them without another copy in memory. The collations are those of the columns: rows are locked in the order of scan ids.
  */
 export function received(batch: EntryBatch): RawBuilder<unknown> {
-  const texts = (read: (entry: AcceptedEntry) => ArrayElement) => textArray(batch, read);
-  const fields = (field: InterfaceField) => texts((entry) => textOfField(entry, field));
-  const json = (field: InterfaceField) => jsonbArray(batch, (entry) => jsonOfField(entry, field));
-  const flags = (read: (entry: AcceptedEntry) => boolean | null) => booleanArray(batch, read);
-  const types = batch.map(documentTypeOf);
+  const arrays = arraysOf(batch);
   return sql`
 received AS (
   SELECT position, scan_id COLLATE "C" AS scan_id, revision, status COLLATE "C" AS status,
     environment COLLATE "C" AS environment, document_type_slug COLLATE "C" AS document_type_slug, document_type_name,
     file_name #>> '{}' AS file_name,
-    partner_name,
     COALESCE(partner_test_mode, false) AS partner_test_mode,
-    ocr_confidence::double precision AS ocr_confidence,
-    data, failure_reason COLLATE "C" AS failure_reason,
-    error #>> '{}' AS error,
-    submitted_at::timestamptz AS submitted_at,
-    completed_at::timestamptz AS completed_at,
-    delivered_at::timestamptz AS delivered_at,
-    markdown #>> '{}' AS markdown,
     CASE WHEN partner_test_mode IS NOT NULL THEN revision END AS test_mode_revision,
+    ${FIELD_VALUES},
     markdown_absent, pending COLLATE "C" AS pending, repaired, is_answer, extra
-  FROM unnest(
-    ${fields('scanId')}::text[],
-    ${integerArray(batch, ({ run }) => run.revision)}::integer[],
-    ${fields('status')}::text[],
-    ${fields('environment')}::text[],
-    ${textArray(types, ({ slug }) => slug)}::text[],
-    ${textArray(types, ({ name }) => name)}::text[],
-    ${json('fileName')}::jsonb[],
-    ${fields('partnerName')}::text[],
-    ${flags(testModeOf)}::boolean[],
-    ${fields('ocrConfidence')}::text[],
-    ${json('data')}::jsonb[],
-    ${fields('failureReason')}::text[],
-    ${json('error')}::jsonb[],
-    ${fields('submittedAt')}::text[],
-    ${fields('completedAt')}::text[],
-    ${fields('deliveredAt')}::text[],
-    ${json('markdown')}::jsonb[],
-    ${flags(({ markdownAbsent }) => markdownAbsent)}::boolean[],
-    ${texts(({ pending }) => pending)}::text[],
-    ${flags(({ repaired }) => repaired)}::boolean[],
-    ${flags(({ isAnswer }) => isAnswer)}::boolean[],
-    ${jsonbArray(batch, ({ readExtra }) => readExtra?.() ?? null)}::jsonb[]
-  ) WITH ORDINALITY AS entry (
-    scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
-    partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
-    markdown_absent, pending, repaired, is_answer, extra, position
-  )
+  FROM unnest(${sql.join(Object.values(arrays))}) WITH ORDINALITY AS entry (${sql.raw(Object.keys(arrays).join(', '))}, position)
 )`;
+}
+
+/** Returns the arrays of `received`, by the names of its columns. */
+function arraysOf(batch: EntryBatch): Readonly<Record<string, RawBuilder<unknown>>> {
+  const flags = (read: (entry: AcceptedEntry) => boolean | null) => sql`${booleanArray(batch, read)}::boolean[]`;
+  const texts = (field: InterfaceField) => sql`${textArray(batch, (entry) => textOfField(entry, field))}::text[]`;
+  const json = (field: InterfaceField) => sql`${jsonbArray(batch, (entry) => jsonOfField(entry, field))}::jsonb[]`;
+  const types = batch.map(documentTypeOf);
+  return {
+    scan_id: texts('scanId'),
+    revision: sql`${integerArray(batch, ({ run }) => run.revision)}::integer[]`,
+    status: texts('status'),
+    environment: texts('environment'),
+    document_type_slug: sql`${textArray(types, ({ slug }) => slug)}::text[]`,
+    document_type_name: sql`${textArray(types, ({ name }) => name)}::text[]`,
+    file_name: json('fileName'),
+    partner_test_mode: flags(testModeOf),
+    ...Object.fromEntries(
+      OPTIONAL_FIELDS.map(({ field, column, type }) => [
+        column,
+        (type === 'object' || type === 'long text' ? json : texts)(field),
+      ]),
+    ),
+    markdown_absent: flags(({ markdownAbsent }) => markdownAbsent),
+    pending: sql`${textArray(batch, ({ pending }) => pending)}::text[]`,
+    repaired: flags(({ repaired }) => repaired),
+    is_answer: flags(({ isAnswer }) => isAnswer),
+    extra: sql`${jsonbArray(batch, ({ readExtra }) => readExtra?.() ?? null)}::jsonb[]`,
+  };
 }
 
 /** Returns the JSON of a field; null if it is absent, null or invalid. */

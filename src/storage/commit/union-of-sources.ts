@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from '../tables/run-columns.js';
+import { FIRST_VALUE_COLUMNS, type RunColumn } from '../tables/run-columns.js';
 
 /*
  * Several sources of one revision become one row: the entries of the feed, whenever they were delivered, and the single-run
@@ -40,7 +40,7 @@ export function unionOf(
   const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
   const latest = (name: RunColumn) => sql`CASE WHEN ${restates} THEN ${b(name)} ELSE ${a(name)} END`;
   return {
-    ...(Object.fromEntries(firstValues) as Record<FirstValueColumn, RawBuilder<unknown>>),
+    ...(Object.fromEntries(firstValues) as Record<(typeof FIRST_VALUE_COLUMNS)[number], RawBuilder<unknown>>),
     status: a('status'),
     file_name: a('file_name'),
     environment: sql`CASE WHEN ${b('environment')} = 'test' THEN 'test' ELSE ${a('environment')} END`,
@@ -115,7 +115,8 @@ export function steeringDiffers(earlier: Source, later: Source): RawBuilder<bool
 type Columns = (name: string) => RawBuilder<unknown>;
 
 function columnsOf({ alias, pending }: Source): Columns {
-  return (name) => sql.ref(`${alias}.${name === 'pending' ? pending : name}`);
+  // Not sql.ref: compiling these references would take half of the time to build a commit.
+  return (name) => sql.raw(`${alias}.${name === 'pending' ? pending : name}`);
 }
 
 /**

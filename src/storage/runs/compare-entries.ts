@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { OPTIONAL_FIELDS } from '../../core/run-fields.js';
 import type { EntryBatch, FeedFilters } from '../../sync/ports/index.js';
 import { received } from '../commit/commit-parameters.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
@@ -47,14 +48,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
           -- A complete row without data differs from a truncated entry, which has data in its full result.
           CASE WHEN run.result_state = 'complete' AND (${differs('data')}
             OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
-          CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
-          CASE WHEN ${failureDiffers('error')} THEN 'error' END,
-          CASE WHEN ${differs('partner_name')} THEN 'partnerName' END,
-          CASE WHEN ${differs('ocr_confidence')} THEN 'ocrConfidence' END,
-          CASE WHEN ${differs('submitted_at')} THEN 'submittedAt' END,
-          CASE WHEN ${differs('completed_at')} THEN 'completedAt' END,
-          CASE WHEN ${differs('delivered_at')} THEN 'deliveredAt' END,
-          CASE WHEN ${differs('markdown')} THEN 'markdown' END
+          ${sql.join(OTHER_DIFFERENCES)}
         ], NULL) ELSE '{}'::text[] END AS differing,
         COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
         ${isDeleted(sql`received`, keptDays)} AS deleted,
@@ -69,16 +63,17 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
   };
 }
 
-function differs(column: string): RawBuilder<boolean> {
+/** @param otherwise condition under which an entry without a value states that there is none */
+function differs(column: string, otherwise = sql<boolean>`false`): RawBuilder<boolean> {
   const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
-  return sql`(${received} IS NOT NULL AND ${run} IS DISTINCT FROM ${received})`;
+  return sql`((${received} IS NOT NULL OR ${otherwise}) AND ${run} IS DISTINCT FROM ${received})`;
 }
 
-/** A completed entry states implicitly that there was no failure. */
-function failureDiffers(column: string): RawBuilder<boolean> {
-  const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
-  return sql`((${received} IS NOT NULL OR received.status = 'completed') AND ${run} IS DISTINCT FROM ${received})`;
-}
+/** The names of the other fields that differ. A completed entry states implicitly that there was no failure. */
+const OTHER_DIFFERENCES = OPTIONAL_FIELDS.filter(({ field }) => field !== 'data').map(({ field, column, state }) => {
+  const otherwise = state === 'failed' ? sql<boolean>`received.status = 'completed'` : undefined;
+  return sql`CASE WHEN ${differs(column, otherwise)} THEN ${sql.lit(field)} END`;
+});
 
 /**
  * Creates a function that counts the stored runs of a feed that it should list with these filters in a range of delivery times;

@@ -1,4 +1,5 @@
 import { type ColumnType, type Generated, type GeneratedAlways, sql } from 'kysely';
+import type { OptionalField } from '../../core/run-fields.js';
 import type { FeedFilters, PassKind, PendingReason } from '../../sync/ports/index.js';
 
 export const QUARANTINE_STATES = ['open', 'repaired', 'replayed', 'discarded'] as const;
@@ -46,7 +47,8 @@ interface FeedsTable {
   created_at: InsertTimestamp;
 }
 
-interface RunsTable {
+/** Only whole statements read the columns of optional fields, except for those that are declared. */
+interface RunsTable extends Record<OptionalField['column'], unknown> {
   scan_id: string;
   revision: number;
   status: 'completed' | 'failed';
@@ -54,18 +56,9 @@ interface RunsTable {
   document_type_slug: string | null;
   document_type_name: string | null;
   file_name: string;
-  partner_name: string | null;
   partner_test_mode: boolean;
   test_mode_revision: number | null;
-  ocr_confidence: number | null;
-  /** The driver loses digits: select `data::text` instead. */
-  data: Json<unknown> | null;
-  failure_reason: string | null;
-  error: string | null;
-  submitted_at: Timestamp | null;
-  completed_at: Timestamp | null;
   delivered_at: Timestamp | null;
-  markdown: string | null;
   markdown_absent: Generated<boolean>;
   result_state: 'complete' | 'pending';
   pending_reason: PendingReason | null;

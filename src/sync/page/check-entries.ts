@@ -13,7 +13,7 @@ import type {
   RawPage,
   RawRun,
 } from '../ports/index.js';
-import { checkEntry, type EntryCheck } from './check-entry.js';
+import { checkEntry, type RejectedEntry, type UsableEntry } from './check-entry.js';
 import { extraFields } from './extra-fields.js';
 import { mayExceedLimits } from './json-limits.js';
 import { isStorableJson, repairJson } from './storable-text.js';
@@ -128,10 +128,8 @@ export function refusedEntry(
   };
 }
 
-type Usable = Extract<EntryCheck, { usable: true }>;
-
 /** @param readField reads the fields to store */
-function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
+function checkedEntry(checked: UsableEntry, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
   const { run, replaced, normalized, unknownFields } = checked;
   const kept = (Object.keys(replaced) as InterfaceField[]).filter((name) => !normalized.includes(name));
   return {
@@ -152,7 +150,7 @@ function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint
 }
 
 /** Its values are repaired when they are sent, so that no copy of them is kept until then. */
-function repairedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
+function repairedEntry(checked: UsableEntry, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
   const { accepted } = checkedEntry(checked, readField, payload);
   const { readExtra } = accepted;
   return {
@@ -170,7 +168,7 @@ function repairedEntry(checked: Usable, readField: ReadField, payload: () => Uin
   };
 }
 
-function rejectedEntry(checked: Extract<EntryCheck, { usable: false }>, payload: Uint8Array): QuarantineEntry {
+function rejectedEntry(checked: RejectedEntry, payload: Uint8Array): QuarantineEntry {
   const { scanId, revision, reason, detail } = checked;
   return { scanId, revision, reason, detail, payload, state: 'open' };
 }

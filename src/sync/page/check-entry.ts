@@ -1,29 +1,38 @@
 import { isUtf8 } from 'node:buffer';
 import { memberRanges } from '../../core/json/ranges.js';
-import { hasUnknownFields, type InterfaceField, MAX_REVISION } from '../../core/run-fields.js';
+import {
+  type FieldRule,
+  hasUnknownFields,
+  type InterfaceField,
+  MAX_REVISION,
+  OPTIONAL_FIELDS,
+} from '../../core/run-fields.js';
 import type { FeedRun, Replacements } from '../ports/index.js';
 import { type ExceededLimit, exceededLimit, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readRunTime, type Timestamp } from './timestamps.js';
 
-/** The fields of an entry as they are stored, or the reason why it cannot be stored (promise 5). */
-export type EntryCheck =
-  | {
-      readonly usable: true;
-      readonly run: FeedRun;
-      readonly documentType: { readonly slug: string | null; readonly name: string | null };
-      readonly replaced: Replacements;
-      /** Those replaced fields in which only the notation was changed, which is not a repair. */
-      readonly normalized: readonly InterfaceField[];
-      readonly unknownFields: boolean;
-    }
-  | {
-      readonly usable: false;
-      readonly reason: RejectReason;
-      readonly detail: string;
-      readonly scanId: string | null;
-      readonly revision: number | null;
-    };
+/** The fields of an entry as they are stored. */
+export interface UsableEntry {
+  readonly usable: true;
+  readonly run: FeedRun;
+  readonly documentType: { readonly slug: string | null; readonly name: string | null };
+  readonly replaced: Replacements;
+  /** Those replaced fields in which only the notation was changed, which is not a repair. */
+  readonly normalized: readonly InterfaceField[];
+  readonly unknownFields: boolean;
+}
+
+/** The reason why an entry cannot be stored (promise 5). */
+export interface RejectedEntry {
+  readonly usable: false;
+  readonly reason: RejectReason;
+  readonly detail: string;
+  readonly scanId: string | null;
+  readonly revision: number | null;
+}
+
+export type EntryCheck = UsableEntry | RejectedEntry;
 
 /**
  * Why an entry is quarantined. `repeated_field`: it has a field twice, and nothing tells which value is right. `refused`:
@@ -43,15 +52,10 @@ export type RejectReason =
   | 'constraint';
 
 /**
- * Maximum length of the values of indexed columns, UTF-8 bytes. An index entry holds 2,704 bytes; the index of a report may
- * have the last three together.
+ * Maximum length of the scan id and of the document type's slug, UTF-8 bytes. An index entry holds 2,704 bytes; the index of a
+ * report may have the slug together with all texts of a limited length.
  */
-export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 } as const;
-const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
-const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
-const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
-/** Fields that a run in this state does not have (interface 2.1). If it has one, it is kept in `extra`. */
-const FOREIGN_FIELDS = { completed: ['failureReason', 'error'], failed: ['data'] } as const;
+export const INDEXED_BYTES = { scanId: 1024, slug: 512 } as const;
 
 const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
   nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,
@@ -80,7 +84,7 @@ export function checkEntry(
   const revision = repeated.includes('revision') ? null : usableRevision(entry.revision);
   const problem = repeatedProblem(repeated) ?? requiredFieldProblem(entry, scanId, revision) ?? limitProblem(toStore);
   if (problem !== null) return unusable(problem, scanId, revision);
-  return { usable: true, ...checkOptional(entry, bytes) };
+  return checkOptional(entry, bytes);
 }
 
 function repeatedProblem(repeated: readonly InterfaceField[]): Problem | null {
@@ -104,7 +108,7 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
   if (!isObject(documentType) || !isTextOrNull(documentType.slug) || !isTextOrNull(documentType.name)) {
     return { reason: 'document_type', detail: 'documentType is not an object with slug and name, each a text or null' };
   }
-  if (!isIndexable(documentType.slug, INDEXED_BYTES.slug)) {
+  if (typeof documentType.slug === 'string' && !fitsIn(documentType.slug, INDEXED_BYTES.slug)) {
     return { reason: 'document_type', detail: `documentType.slug has more than ${INDEXED_BYTES.slug} bytes` };
   }
   if (typeof fileName !== 'string') return { reason: 'file_name', detail: 'fileName is not a text' };
@@ -116,39 +120,30 @@ function limitProblem(stored: readonly Uint8Array[]): Problem | null {
   return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
 }
 
-function checkOptional(
-  entry: Fields,
-  bytes: Uint8Array | undefined,
-): Omit<Extract<EntryCheck, { usable: true }>, 'usable'> {
+function checkOptional(entry: Fields, bytes: Uint8Array | undefined): UsableEntry {
   const replaced: { -readonly [Name in keyof Replacements]: Replacements[Name] } = {};
   const normalized: InterfaceField[] = [];
-  for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
-  for (const name of INDEXED_TEXTS) {
-    if (!isTextOrNull(entry[name]) || !isIndexable(entry[name], INDEXED_BYTES[name])) replaced[name] = null;
-  }
   let delivered: Timestamp | null = null;
-  for (const name of TIMESTAMPS) {
-    const given = entry[name];
+  for (const rule of OPTIONAL_FIELDS) {
+    const { field } = rule;
+    const given = entry[field];
     if (isAbsent(given)) continue;
-    const time = typeof given === 'string' ? readRunTime(given) : null;
-    if (name === 'deliveredAt') delivered = time;
-    if (time === null) replaced[name] = null;
-    else if (time.text !== given) {
-      replaced[name] = time.text;
-      normalized.push(name);
+    const time = rule.type === 'time' && typeof given === 'string' ? readRunTime(given) : null;
+    if (field === 'deliveredAt') delivered = time;
+    const isOfState = rule.state === undefined || rule.state === entry.status;
+    if (!isOfState || (time === null && !matches(given, rule, bytes))) replaced[field] = null;
+    else if (time !== null && time.text !== given) {
+      replaced[field] = time.text;
+      normalized.push(field);
     }
   }
-  if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
-  if (!isAbsent(entry.data) && !isObject(entry.data)) replaced.data = null;
-  for (const name of FOREIGN_FIELDS[entry.status as FeedRun['status']])
-    if (!isAbsent(entry[name])) replaced[name] = null;
   // An unreadable value must not make a run productive, so it counts as test mode.
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
   const type = entry.documentType as Fields;
   const documentType = { slug: textOrNull(type.slug), name: textOrNull(type.name) };
-  return { run, documentType, replaced, normalized, unknownFields: hasUnknownFields(entry, type) };
+  return { usable: true, run, documentType, replaced, normalized, unknownFields: hasUnknownFields(entry, type) };
 }
 
 function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {
@@ -169,8 +164,9 @@ function unusable({ reason, detail }: Problem, scanId: string | null, revision: 
 }
 
 function usableScanId(value: unknown): string | null {
-  if (typeof value !== 'string' || value === '' || !isStorable(value)) return null;
-  return isIndexable(value, INDEXED_BYTES.scanId) ? value : null;
+  const isUsable =
+    typeof value === 'string' && value !== '' && isStorable(value) && fitsIn(value, INDEXED_BYTES.scanId);
+  return isUsable ? value : null;
 }
 
 /** Returns whether the scan id is not valid UTF-8. It is not repaired, since two different ids could become equal. */
@@ -186,14 +182,17 @@ function usableRevision(value: unknown): number | null {
     : null;
 }
 
-/** Returns whether PostgreSQL accepts a number as double precision. It refuses numbers that are too large or too close to zero. */
-function isDouble(value: unknown, bytes: Uint8Array | undefined): boolean {
-  if (!Number.isFinite(value)) return false;
-  return value !== 0 || bytes === undefined || !isUnderflow(bytes, 'ocrConfidence');
+/** Returns whether a value other than a time matches the rule of its field. */
+function matches(value: unknown, { field, type, maxBytes }: FieldRule, bytes: Uint8Array | undefined): boolean {
+  if (type === 'number') return isDouble(value, field, bytes);
+  if (type === 'object') return isObject(value);
+  return type !== 'time' && typeof value === 'string' && (maxBytes === undefined || fitsIn(value, maxBytes));
 }
 
-function isIndexable(value: unknown, bytes: number): boolean {
-  return typeof value !== 'string' || fitsIn(value, bytes);
+/** Returns whether PostgreSQL accepts a number as double precision. It refuses numbers that are too large or too close to zero. */
+function isDouble(value: unknown, name: string, bytes: Uint8Array | undefined): boolean {
+  if (!Number.isFinite(value)) return false;
+  return value !== 0 || bytes === undefined || !isUnderflow(bytes, name);
 }
 
 function isObject(value: unknown): value is Fields {

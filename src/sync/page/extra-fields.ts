@@ -1,6 +1,6 @@
 import { bytesOf, nameOf } from '../../core/json/ranges.js';
 import { type Range, type Slice, scanMembers } from '../../core/json/scan.js';
-import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS, type InterfaceField } from '../../core/run-fields.js';
+import { INTERFACE_FIELDS, type InterfaceField, TYPE_FIELDS } from '../../core/run-fields.js';
 
 /** JSON in pieces, most of them slices of the received bytes. */
 type Pieces = readonly Uint8Array[];
@@ -12,11 +12,8 @@ type Pieces = readonly Uint8Array[];
  * @param kept fields with a column whose original is kept as well
  */
 export function extraFields(entry: Uint8Array, documentType: Slice | null, kept: readonly InterfaceField[]): Pieces {
-  const fields = otherMembers(
-    entry,
-    INTERFACE_FIELDS.filter((name) => !kept.includes(name)),
-  );
-  const ofType = documentType === null ? [] : otherMembers(bytesOf(documentType), DOCUMENT_TYPE_FIELDS);
+  const fields = otherMembers(entry, new Set(INTERFACE_FIELDS.filter((name) => !kept.includes(name))));
+  const ofType = documentType === null ? [] : otherMembers(bytesOf(documentType), TYPE_FIELDS);
   return objectOf(ofType.length === 0 ? fields : [...fields, [TYPE_NAME, ...objectOf(ofType)]]);
 }
 
@@ -24,12 +21,11 @@ export function extraFields(entry: Uint8Array, documentType: Slice | null, kept:
  * Returns the members of an object, except for those with these names. Neighbours are one piece: an entry may have 100,000
  * members that the interface does not know.
  */
-function otherMembers(json: Uint8Array, names: readonly string[]): readonly Pieces[] {
-  const left: ReadonlySet<string> = new Set(names);
+function otherMembers(json: Uint8Array, names: ReadonlySet<string>): readonly Pieces[] {
   const others: { start: number; end: number }[] = [];
   let last: { start: number; end: number } | undefined;
   scanMembers(json, 1, ({ name, value }) => {
-    if (left.has(nameOf(json, name))) last = undefined;
+    if (names.has(nameOf(json, name))) last = undefined;
     else if (last !== undefined) last.end = value.end;
     else {
       last = { start: name.start, end: value.end };

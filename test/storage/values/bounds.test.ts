@@ -117,14 +117,17 @@ describe('an entry within the limits', () => {
   });
 });
 
+/** Maximum length of the texts of indexed columns, UTF-8 bytes. */
+const LONGEST = { ...INDEXED_BYTES, partnerName: 1024, failureReason: 512 };
+
 describe('an indexed column', () => {
   const failed = { status: 'failed', data: null };
   const longest = {
     ...failed,
-    scanId: 's'.repeat(INDEXED_BYTES.scanId - 1),
-    documentType: { slug: '\u0000'.repeat(Math.floor(INDEXED_BYTES.slug / 3)), name: 'n'.repeat(300_000) },
-    partnerName: 'ß'.repeat(INDEXED_BYTES.partnerName / 2),
-    failureReason: 'f'.repeat(INDEXED_BYTES.failureReason),
+    scanId: 's'.repeat(LONGEST.scanId - 1),
+    documentType: { slug: '\u0000'.repeat(Math.floor(LONGEST.slug / 3)), name: 'n'.repeat(300_000) },
+    partnerName: 'ß'.repeat(LONGEST.partnerName / 2),
+    failureReason: 'f'.repeat(LONGEST.failureReason),
     fileName: 'x'.repeat(300_000),
     error: 'x'.repeat(300_000),
   };
@@ -133,12 +136,12 @@ describe('an indexed column', () => {
   });
 
   it('is stored when all columns of one index have their maximum length', async () => {
-    const scanId = text(INDEXED_BYTES.scanId);
+    const scanId = text(LONGEST.scanId);
     const over = {
       ...failed,
-      documentType: { slug: text(INDEXED_BYTES.slug), name: null },
-      partnerName: text(INDEXED_BYTES.partnerName),
-      failureReason: text(INDEXED_BYTES.failureReason),
+      documentType: { slug: text(LONGEST.slug), name: null },
+      partnerName: text(LONGEST.partnerName),
+      failureReason: text(LONGEST.failureReason),
     };
     await deliverBetween(entryJson({ scanId, ...over }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
@@ -150,10 +153,10 @@ describe('an indexed column', () => {
   });
 
   it('is stored when it has its maximum length after a repair', async () => {
-    const scanId = newScan().padEnd(INDEXED_BYTES.scanId, 's');
+    const scanId = newScan().padEnd(LONGEST.scanId, 's');
     await deliverBetween(entryJson({ ...longest, scanId }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
-      document_type_slug: '\ufffd'.repeat(Math.floor(INDEXED_BYTES.slug / 3)),
+      document_type_slug: '\ufffd'.repeat(Math.floor(LONGEST.slug / 3)),
       partner_name: longest.partnerName,
       failure_reason: longest.failureReason,
       file_name: longest.fileName,
@@ -163,10 +166,10 @@ describe('an indexed column', () => {
   });
 
   it.each<[string, string, string]>([
-    ['partnerName', 'partner_name', 'p'.repeat(INDEXED_BYTES.partnerName + 1)],
+    ['partnerName', 'partner_name', 'p'.repeat(LONGEST.partnerName + 1)],
     ['partnerName', 'partner_name', 'p'.repeat(300_000)],
     ['partnerName', 'partner_name', 'ß'.repeat(513)],
-    ['failureReason', 'failure_reason', 'f'.repeat(INDEXED_BYTES.failureReason + 1)],
+    ['failureReason', 'failure_reason', 'f'.repeat(LONGEST.failureReason + 1)],
   ])('becomes null, with the original in extra, when it is longer: %s', async (field, column, value) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ ...failed, scanId, [field]: value }));
