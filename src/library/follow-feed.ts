@@ -87,16 +87,16 @@ export async function* followFeed(
   for (;;) {
     const taken: Taken | null = yield* yieldPage(() => waitOutFailures(walk, options, clock, signal), wasAtEnd);
     if (taken === null) return;
-    const { progress, polledAt }: Taken = taken;
-    wasAtEnd = progress === 'end';
+    const { next, polledAt }: Taken = taken;
+    wasAtEnd = next === 'end';
     if (wasAtEnd && untilEnd) return;
-    if (progress !== 'more') await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
+    if (next !== 'more') await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
   }
 }
 
 /** What a step says about the next one. `polledAt`: monotonic time of its request. */
 interface Taken {
-  readonly progress: Step['progress'];
+  readonly next: Step['next'];
   readonly polledAt: number;
 }
 
@@ -110,14 +110,14 @@ async function* yieldPage(
 ): AsyncGenerator<FollowedPage, Taken | null, undefined> {
   const step = await takeStep();
   if (step === null) return null;
-  const { page, progress, isRepeated } = step;
-  const { raw, at, next, items } = page;
-  const atEnd = progress === 'end';
+  const { page, next, isRepeated } = step;
+  const { raw, at, items } = page;
+  const atEnd = next === 'end';
   if ((items > 0 && !isRepeated) || !isDeadEnd(page) || (atEnd && !wasAtEnd)) {
     const entries = isRepeated ? { entries: [], unusable: [] } : sortEntries(raw);
-    yield { ...entries, cursor: next ?? at.cursor, atEnd, body: raw.body };
+    yield { ...entries, cursor: page.next ?? at.cursor, atEnd, body: raw.body };
   }
-  return { progress, polledAt: page.times.polledAt };
+  return { next, polledAt: page.polledAt };
 }
 
 /** Takes the next step; waits and retries after temporary failures. Null when the signal aborts. */

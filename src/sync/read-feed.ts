@@ -1,21 +1,19 @@
 import { classifyError } from '../core/errors.js';
-import { createBreaker } from './commit/breaker.js';
-import { createCatchUpReporter } from './commit/catch-up-reporter.js';
-import { storeFeedPage } from './commit/store-feed-page.js';
-import type { PageProgress, PageResult } from './commit/store-page.js';
 import type { LeaderContext } from './context.js';
-import { createRecentCursors } from './page/cursors.js';
-import type { DeadEnd } from './page/end-of-feed.js';
+import type { Next } from './page/ending.js';
 import { createFreshnessClaims } from './page/freshness-claims.js';
-import type { CheckedPage } from './page/page.js';
-import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
-import { isOrdinary, MAX_JOINED_PAGES } from './prefetch/join-pages.js';
-import { type PrefetchedPages, prefetchPages } from './prefetch/prefetch-pages.js';
+import type { CheckedPage, CommittedPage } from './page/page.js';
+import type { FeedStore, LeaseGrant, Position } from './ports/index.js';
+import { createCatchUpReporter } from './progress/catch-up-reporter.js';
+import { createHiddenEndReporter, createStuckReporter } from './progress/stuck-reporter.js';
+import { type PageReader, readPages, reportLoadings, Track } from './read-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
-import { CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
-import { createHiddenEndReporter, createStuckReporter } from './recovery/stuck-reporter.js';
+import { CursorReplaced } from './recovery/rejected-cursor.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
 import type { IdleGate } from './waiting/idle-gate.js';
+import { createBreaker } from './writer/breaker.js';
+import { MAX_JOINED_PAGES } from './writer/join-pages.js';
+import type { CommitPage } from './writer/page-target.js';
 
 /** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */
 export async function readFeed(
@@ -25,15 +23,20 @@ export async function readFeed(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const state = createState(lease, context);
   let failures = 0;
   let fences = 0;
+  let polledAt = clock.monotonic();
+  const reader = new FeedReader(lease, context, (page) => {
+    polledAt = page.polledAt;
+    if (failures > 0) observer.recovered('feed');
+    failures = 0;
+    fences = 0;
+  });
   /**
    * The position to continue from; null: read the stored one. Kept between polls, because the fence rejects a commit from any other
    * cursor.
    */
   let position: Position | null = null;
-  let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
     idle.open();
@@ -44,21 +47,17 @@ export async function readFeed(
     try {
       const start: Position = position ?? (await store.readPosition(lease.feed));
       position = null;
-      const progress = await readFrom(start, lease, context, state, signal, (page) => {
-        polledAt = page.polledAt;
-        if (failures > 0) observer.recovered('feed');
-        failures = 0;
-        fences = 0;
-      });
-      if (progress === 'fenced') {
+      const next = await reader.readFrom(start, signal);
+      if (next === 'fenced') {
         if (!(await store.renewLease(lease, context.leaseTtlMs))) return;
         // Another writer moved the position; it is read again. If that does not help, something else keeps the commits back.
         fences += 1;
         if (fences > 1) await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
         continue;
       }
-      if (state.at.cursor !== null) position = state.at; // without a cursor, the fence would not notice another `since`
-      if (progress !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
+      const { at } = reader.track;
+      if (at.cursor !== null) position = at; // without a cursor, the fence would not notice another `since`
+      if (next !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -70,153 +69,101 @@ export async function readFeed(
   }
 }
 
-type FeedState = ReturnType<typeof createState>;
+/** Reads the pages of the feed, and commits each with the feed's cursor and what it proves about freshness. */
+class FeedReader implements PageReader {
+  readonly what = 'feed';
+  readonly priority = 'feed';
+  readonly track = new Track();
+  readonly breaker = createBreaker();
+  readonly store: FeedStore;
+  readonly maxHeld: number;
+  readonly maxJoined = MAX_JOINED_PAGES;
+  readonly maxCommits: number;
+  readonly #claims = createFreshnessClaims();
+  readonly #catchUp;
+  readonly #stuck;
+  readonly #hiddenEnd;
 
-/** Creates the state that is kept from page to page. */
-function createState(lease: LeaseGrant, context: LeaderContext) {
-  return {
-    recentCursors: createRecentCursors(),
-    claims: createFreshnessClaims(),
-    breaker: createBreaker(),
-    refusals: createCursorRefusals(),
-    catchUp: createCatchUpReporter(lease, context),
-    stuck: createStuckReporter(lease, context),
-    hiddenEnd: createHiddenEndReporter(context),
-    deadEnd: null as DeadEnd | null,
-    /** The position that the last committed page led to. */
-    at: { cursor: null, since: null } as Position,
-  };
-}
-
-/** Commits pages in order from a position on, until one leads no further. */
-async function readFrom(
-  start: Position,
-  lease: LeaseGrant,
-  context: LeaderContext,
-  state: FeedState,
-  signal: AbortSignal,
-  onCommitted: (page: CheckedPage) => void,
-): Promise<PageProgress> {
-  const { maxHeldPages: maxHeld } = context;
-  const options = { priority: 'feed', maxJoined: MAX_JOINED_PAGES, maxHeld, deadEnd: state.deadEnd } as const;
-  const pages = prefetchPages(start, options, context, signal);
-  // The database has lost commits, or another writer moved the feed: a cursor may return without a circle.
-  if (start.cursor !== state.at.cursor) state.recentCursors = createRecentCursors();
-  if (start.cursor !== state.at.cursor || start.since?.getTime() !== state.at.since?.getTime()) state.claims.moved();
-  state.at = start;
-  const storeAndReport: StorePage = async (page, before) => {
-    const { breaker, recentCursors, claims, deadEnd } = state;
-    const pageContext = { ...context, lease, breaker, recentCursors, claims, deadEnd, before };
-    const result = await storeFeedPage(page, pageContext, signal);
-    if (result.progress === 'fenced') return result;
-    state.deadEnd = result.deadEnd;
-    // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
-    if (result.progress === 'end') state.recentCursors = createRecentCursors();
-    if (result.progress === 'end' || result.deadEnd?.isShort === true) claims.ended(page);
-    state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
-    const isRefused = result.progress === 'unclear' && (page.items === 0 || result.deadEnd?.isShort === null);
-    state.hiddenEnd.report({ isEnd: result.progress === 'end', isRefused });
-    onCommitted(page);
-    await reportStored(page, result.progress, state, context.observer);
-    pages.release(); // not before: the report may wait for a connection, and refers to the page
-    return result;
-  };
-  try {
-    return await storeInOrder(pages, storeAndReport, context, state.refusals.accepted).finally(pages.close);
-  } catch (error) {
-    const { cursor } = state.at;
-    if (cursor === null || !state.refusals.isPersistent(cursor, error)) throw error;
-    pages.stop(); // the recovery reads pages of its own
-    await recoverCursor(error, cursor, lease, context, signal);
-    state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
-    throw new CursorReplaced('the feed', error, context.pollIntervalMs);
+  /** @param onCommitted called after the commit of each page */
+  constructor(
+    readonly lease: LeaseGrant,
+    private readonly context: LeaderContext,
+    private readonly onCommitted: (page: CommittedPage) => void,
+  ) {
+    this.store = context.store;
+    this.maxHeld = context.maxHeldPages;
+    this.maxCommits = context.maxPageCommits;
+    this.#catchUp = createCatchUpReporter(lease, context);
+    this.#stuck = createStuckReporter(lease, context);
+    this.#hiddenEnd = createHiddenEndReporter(context);
   }
-}
 
-/** @param before the result of the page before, if that one is still being stored */
-type StorePage = (page: CheckedPage, before: Promise<PageResult> | null) => Promise<PageResult>;
-
-/** A page that is being stored, or was stored and is not awaited yet. */
-interface StoringPage {
-  readonly isOrdinary: boolean;
-  readonly result: Promise<PageResult>;
-}
-
-/**
- * Stores pages in order until one leads no further, and returns what follows it. Two consecutive ordinary pages overlap:
- * PostgreSQL parses the second while it writes the first.
- */
-async function storeInOrder(
-  pages: PrefetchedPages,
-  storePage: StorePage,
-  { observer, stepMs, maxPageCommits }: LeaderContext,
-  onRead: () => void,
-): Promise<PageProgress> {
-  /** In the order of the feed. */
-  const storing: StoringPage[] = [];
-  /** Waits until at most `count` pages are being stored. Returns the first result other than `more`, if there is one. */
-  const waitUntilAtMost = async (count: number): Promise<PageProgress> => {
-    while (storing.length > count) {
-      const { progress } = await (storing.shift() as StoringPage).result;
-      if (progress !== 'more') return progress;
+  /** Reads from a position on. If the service rejects its cursor, the feed moves to an earlier position. */
+  async readFrom(start: Position, signal: AbortSignal): Promise<Next> {
+    const { track, context, lease } = this;
+    const { at } = track;
+    if (start.cursor !== at.cursor || start.since?.getTime() !== at.since?.getTime()) this.#claims.moved();
+    try {
+      return await readPages(start, this, context, signal);
+    } catch (error) {
+      const { cursor } = track.at;
+      if (cursor === null || !track.refusals.isPersistent(cursor, error)) throw error;
+      await recoverCursor(error, cursor, lease, context, signal);
+      track.forgetCursors();
+      throw new CursorReplaced('the feed', error, context.pollIntervalMs);
     }
-    return 'more';
-  };
-  /** A function of its own, because a page in a variable of the loop would stay in memory while the loop waits for the next one. */
-  const beginNext = async (): Promise<PageProgress | null> => {
-    const page = await nextPage(pages, storing);
-    const overlaps = page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);
-    const progress = overlaps ? 'more' : await waitUntilAtMost(0);
-    if (page === null || progress !== 'more') return progress;
-    onRead();
-    const result = storePage(page, storing.at(-1)?.result ?? null);
-    // Reading stops at once when a page fails or leads no further.
-    result.then(({ progress }) => progress !== 'more' && pages.stop(), pages.stop);
-    storing.push({ result, isOrdinary: isOrdinary(page) });
-    return null;
-  };
-  try {
-    for (;;) {
-      observer.ticked(stepMs);
-      const earlier = await waitUntilAtMost(maxPageCommits - 1);
-      if (earlier !== 'more') return earlier;
-      const progress = await beginNext();
-      if (progress !== null) return progress;
-    }
-  } finally {
-    await Promise.allSettled(storing.map(({ result }) => result));
   }
-}
 
-/** Returns the next page; null after the last one, or if one that is being stored leads no further. */
-async function nextPage(pages: PrefetchedPages, storing: readonly StoringPage[]): Promise<CheckedPage | null> {
-  try {
-    return await pages.next();
-  } catch (error) {
-    // A page that is being stored may lead no further, or fail itself: that takes precedence.
-    for (const { result } of storing) if ((await result).progress !== 'more') return null;
-    throw error;
+  onStep(): void {
+    this.context.observer.ticked(this.context.stepMs);
   }
-}
 
-async function reportStored(
-  page: CheckedPage,
-  progress: PageProgress,
-  { catchUp, stuck }: FeedState,
-  observer: SyncObserver,
-): Promise<void> {
-  reportPolls(page, progress, observer);
-  observer.caughtUp(progress === 'end' ? page.polledAt : null);
-  if (progress === 'more') await catchUp.pageCommitted(page);
-  else await catchUp.stop();
-  await stuck.report(progress === 'stuck');
-}
+  isLast(): boolean {
+    return false;
+  }
 
-/** Reports each poll of a page. The last one has the outcome of the page; those before it had entries. */
-function reportPolls({ polls }: CheckedPage, progress: PageProgress, observer: SyncObserver) {
-  polls.forEach(({ items }, index) => {
-    const last = index === polls.length - 1;
-    const outcome = last && (progress === 'end' || progress === 'stuck') ? progress : items > 0 ? 'entries' : 'skipped';
-    observer.polled(outcome, items);
-  });
+  async admit(page: CheckedPage): Promise<CheckedPage> {
+    return page;
+  }
+
+  prepare(page: CheckedPage): CommitPage {
+    const { lease, store, context } = this;
+    const freshness = { end: page.ending.claim, ...this.#claims.next(page) };
+    const from = page.at.cursor;
+    const to = page.next ?? from;
+    return async (content) => {
+      const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
+      if (outcome.kind === 'fenced') return outcome;
+      context.leases.extended(lease, outcome.asOf.readAt);
+      context.observer.leading(outcome.asOf.readAt + context.leaseTtlMs);
+      return outcome;
+    };
+  }
+
+  async committed(page: CommittedPage, next: Next): Promise<boolean> {
+    const { observer } = this.context;
+    const { ending, items } = page;
+    observer.freshness(page.asOf);
+    reportLoadings(page, observer);
+    if (ending.failure !== undefined) throw ending.failure;
+    if (next === 'end' || ending.deadEnd?.isShort === true) this.#claims.ended(page);
+    const isRefused = next === 'unclear' && (items === 0 || ending.deadEnd?.isShort === null);
+    this.#hiddenEnd.report({ isEnd: next === 'end', isRefused });
+    this.onCommitted(page);
+    this.#reportPolls(page, next);
+    observer.caughtUp(next === 'end' ? page.polledAt : null);
+    if (next === 'more') await this.#catchUp.pageCommitted(page);
+    else await this.#catchUp.stop();
+    await this.#stuck.report(next === 'stuck');
+    return true;
+  }
+
+  /** Reports each poll of a page. The last one has the outcome of the page; those before it had entries. */
+  #reportPolls({ polls }: CommittedPage, next: Next): void {
+    polls.forEach(({ items }, index) => {
+      const last = index === polls.length - 1;
+      const outcome = last && (next === 'end' || next === 'stuck') ? next : items > 0 ? 'entries' : 'skipped';
+      this.context.observer.polled(outcome, items);
+    });
+  }
 }

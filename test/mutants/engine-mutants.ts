@@ -2,17 +2,17 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
-const storePage = 'src/sync/commit/store-page.ts';
-const storeFeedPage = 'src/sync/commit/store-feed-page.ts';
+const storePage = 'src/sync/writer/store-page.ts';
+const writePages = 'src/sync/writer/write-pages.ts';
+const withoutRefused = 'src/sync/writer/without-refused.ts';
 const readFeed = 'src/sync/read-feed.ts';
 const checkEntries = 'src/sync/page/check-entries.ts';
 const fullResult = 'src/sync/results/full-result.ts';
-const quarantineRefused = 'src/sync/commit/quarantine-refused.ts';
 const recover = 'src/sync/recovery/recover-cursor.ts';
 const endOfFeed = 'src/sync/page/end-of-feed.ts';
 const backoff = 'src/sync/retry/backoff.ts';
 const freshnessClaims = 'src/sync/page/freshness-claims.ts';
-const runPass = 'src/sync/passes/run-pass.ts';
+const passReader = 'src/sync/passes/pass-reader.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
@@ -20,10 +20,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the cursor is stored before the rows',
     patch(
-      storeFeedPage,
-      'const outcome = await store.commitPage({ lease, from: page.at.cursor, to, freshness, ...content });',
+      readFeed,
+      'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
       `const nothing = { batch: [], quarantine: [] };
-       await store.commitPage({ lease, from: page.at.cursor, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
+       await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
        const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),
   ),
@@ -42,18 +42,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a commit that overtakes the one before is given up',
     patch(
-      storePage,
-      "if (progress === 'more' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();",
+      writePages,
+      "if (kind === 'committed' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();",
       '',
     ),
   ),
   engine(
     'a page is committed while the one before may quarantine an entry',
-    patch(
-      readFeed,
-      'page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);',
-      'page !== null && isOrdinary(page);',
-    ),
+    patch(writePages, 'isOrdinary(page) && begun.every((before) => before.isOrdinary)', 'isOrdinary(page)'),
   ),
 
   // The highest revision wins (promise 2).
@@ -94,19 +90,12 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(
-      quarantineRefused,
-      '[...page.quarantine, ...repairedOriginals(page.entries)]',
-      'repairedOriginals(page.entries)',
-    ),
+    patch(storePage, 'return await attempt(page.entries, page.quarantine);', 'return await attempt(page.entries, []);'),
   ),
-  engine(
-    'refused entries are dropped',
-    patch(quarantineRefused, '...repairedOriginals(storable), ...refused]', '...repairedOriginals(storable)]'),
-  ),
+  engine('refused entries are dropped', patch(storePage, '[...page.quarantine, ...refused]', 'page.quarantine')),
   engine(
     'a lost connection is taken for a bad entry',
-    patch(quarantineRefused, "return classifyError(error).action === 'data';", 'return true;'),
+    patch(withoutRefused, "return classifyError(error).action === 'data';", 'return true;'),
   ),
 
   // Memory is bounded (promise 11).
@@ -114,18 +103,17 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the memory of committed pages is not released',
     patch(
       'src/sync/prefetch/prefetch-pages.ts',
-      'release: () => closeAll(returned.shift() ?? []),',
-      'release: () => { returned.shift(); changes.notify(); },',
+      'return checkPage(received, () => release(ticket));',
+      'return checkPage(received, () => { givenOut.delete(ticket); changes.notify(); });',
     ),
   ),
   engine(
-    'the memory of a page is released before it is reported',
+    'the memory of a page is released before it is committed',
     patch(
-      readFeed,
-      'await reportStored(page, result.progress, state, context.observer);',
-      'pages.release(); await reportStored(page, result.progress, state, context.observer);',
+      storePage,
+      '  const commit = target.prepare(page);',
+      '  const commit = target.prepare(page);\n  page.release();',
     ),
-    patch(readFeed, 'pages.release(); // not before: the report may wait for a connection, and refers to the page', ''),
   ),
   engine(
     'a download in the background that waits blocks those of the feeds',
@@ -213,17 +201,21 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     "a pass moves the feed's cursor",
     patch(
-      runPass,
-      'onCommitted: ({ counts }, entries) => {',
-      `onCommitted: ({ counts }, entries) => {
-         store.readPosition(lease.feed)
-           .then(({ cursor }) => store.movePosition(lease, cursor, { cursor: page.next, since: null }))
-           .catch(() => {});`,
+      passReader,
+      'this.#move(page);',
+      `this.#move(page);
+       this.store.readPosition(this.lease.feed)
+         .then(({ cursor }) => this.store.movePosition(this.lease, cursor, { cursor: page.next, since: null }))
+         .catch(() => {});`,
     ),
   ),
   engine(
     'a pass ends at a page that the filters emptied',
-    patch(runPass, 'reachesBeyond(page, until),', '(reachesBeyond(page, until) || page.items === 0),'),
+    patch(
+      passReader,
+      'reachesBeyond(page, this.#pass.until);',
+      '(reachesBeyond(page, this.#pass.until) || page.items === 0);',
+    ),
   ),
 
   // Freshness is knowable (promise 10).
@@ -254,7 +246,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a repeated page that brings something new is the end',
-    patch(storePage, "? 'ifNothingNew' : 'no'", "? 'yes' : 'no'"),
+    patch(endOfFeed, "? 'ifNothingNew' : 'no'", "? 'yes' : 'no'"),
   ),
   engine(
     'the clock of delivery times is taken for another',
@@ -269,9 +261,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a pass ends at an entry beyond its end, although the page is not sorted',
     patch(
-      runPass,
-      'reachesBeyond(page, until),',
-      'page.checked.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until),',
+      passReader,
+      'reachesBeyond(page, this.#pass.until);',
+      'page.entries.some(({ accepted }) => (accepted.run.deliveredAt ?? this.#pass.until) > this.#pass.until);',
     ),
   ),
   engine(
@@ -284,6 +276,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a pass keeps its rejected cursor when a page has none',
-    patch(runPass, 'from: cursor, to, end', 'from: cursor, to: page.next ?? cursor, end'),
+    patch(passReader, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? from;'),
   ),
 ];

@@ -10,7 +10,7 @@ import type {
   Position,
   QuarantineEntry,
 } from '../../src/sync/ports/index.js';
-import { MAX_JOINED_PAGES } from '../../src/sync/prefetch/join-pages.js';
+import { MAX_JOINED_PAGES } from '../../src/sync/writer/join-pages.js';
 import { storedTexts } from '../support/pages.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';

@@ -1,6 +1,8 @@
 import { textOf } from '../../src/core/json/ranges.js';
 import { parseSkippingLargeValues } from '../../src/core/json/skip-large-values.js';
 import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
+import { checkPage } from '../../src/sync/page/check-page.js';
+import type { CheckedPage, PolledPage } from '../../src/sync/page/page.js';
 import type { AcceptedEntry, RawPage, RawRun } from '../../src/sync/ports/index.js';
 
 /** A page as the client hands it to the engine. */
@@ -16,6 +18,20 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 /** No value is skipped, so the memory is not limited either. */
 const WHOLE_PAGE = { depth: 3, entries: 'items', isSkippable: () => false };
 const WHOLE_RUN = { depth: 1, isSkippable: () => false };
+
+/** A poll without entries, from the beginning of the feed to the cursor `next`. */
+export function polledPage(over: Partial<PolledPage> = {}): PolledPage {
+  const at = { cursor: null, since: null };
+  const none = { cursorUnusable: false, isCached: false, items: 0, limit: 10, polls: [], polledAt: 0 };
+  return { at, next: 'next', ...none, ...over };
+}
+
+/** A checked page of these bytes. */
+export function checkedPage(body: string | Uint8Array, over: Partial<PolledPage> = {}): CheckedPage {
+  const raw = rawPage(body);
+  const times = { polledAt: 0, receivedAt: 0, wallClock: 0, serviceDate: null };
+  return checkPage({ ...polledPage({ items: raw.items.length, ...over }), raw, times });
+}
 
 /** A single run as the client hands it to the engine. */
 export function rawRun(body: string): RawRun {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isEndOfFeed } from '../../src/sync/page/end-of-feed.js';
+import { findEnding } from '../../src/sync/page/end-of-feed.js';
 import { walkFeed } from '../../src/sync/page/walk-feed.js';
 import type { AnsweringCache, RawPage } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
@@ -8,7 +8,7 @@ import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { DEFAULT_FILTERS } from '../support/filters.js';
-import { rawPage } from '../support/pages.js';
+import { polledPage, rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const { signal } = new AbortController();
@@ -89,11 +89,11 @@ it('is not sure of an end without a cursor that a cache repeats', async () => {
   steps.push(await walk());
   cache = null;
   steps.push(await walk(), await walk());
-  expect(steps.map(({ progress }) => progress)).toEqual(['unclear', 'end', 'unclear', 'end', 'end']);
+  expect(steps.map(({ next }) => next)).toEqual(['unclear', 'end', 'unclear', 'end', 'end']);
 });
 
 it('is not sure of an end that only a cache confirms', async () => {
-  const page = { at: { cursor: 'a', since: null }, next: 'b', items: 0 };
+  const page = polledPage({ at: { cursor: 'a', since: null }, next: 'b' });
   const service = { readPage: async () => ({ ...rawPage(pageJson([])), cache: cacheOf(5_000) }) };
-  expect(await isEndOfFeed(page, read.filters, service, signal)).toBe('unclear');
+  expect(await findEnding(page, null, read.filters, service, signal)).toMatchObject({ claim: 'no', isUnclear: true });
 });

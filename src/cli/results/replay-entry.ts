@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
-import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-entries.js';
+import { recheckPayload } from '../../sync/results/recheck-payload.js';
 import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
 /** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer one is, or the run was deleted. */

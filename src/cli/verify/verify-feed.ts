@@ -53,7 +53,7 @@ export async function* verifyFeed(
   let deliveredUpTo = since;
   let unclearPages = 0;
   for (;;) {
-    const { page: answered, progress } = await takeClearStep(walk, retryOptions);
+    const { page: answered, next } = await takeClearStep(walk, retryOptions);
     const page = checkPage(answered);
     const edgeMs = EDGE_MS + answered.times.receivedAt - answered.times.polledAt;
     const entries = await withRetries(() => verifyPage(page, work), retryOptions);
@@ -66,9 +66,9 @@ export async function* verifyFeed(
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;
     const past = (until !== null && last > until) || tooNew;
-    if (past || progress === 'end') return;
-    unclearPages = progress === 'unclear' ? unclearPages + 1 : 0;
-    if (isDeadEnd(page) || progress === 'stuck' || unclearPages > MAX_UNCLEAR_PAGES) {
+    if (past || next === 'end') return;
+    unclearPages = next === 'unclear' ? unclearPages + 1 : 0;
+    if (isDeadEnd(page) || next === 'stuck' || unclearPages > MAX_UNCLEAR_PAGES) {
       throw new CommandFailure(
         `the cursor of the service does not advance after ${last.toISOString()}; later entries were not compared`,
         EXIT.tryAgain,
@@ -81,6 +81,6 @@ export async function* verifyFeed(
 async function takeClearStep(walk: () => Promise<Step>, retryOptions: RetryOptions): Promise<Step> {
   for (let polls = 1; ; polls += 1) {
     const step = await withRetries(walk, retryOptions);
-    if (step.progress === 'end' || !isDeadEnd(step.page) || polls === MAX_POLLS) return step;
+    if (step.next === 'end' || !isDeadEnd(step.page) || polls === MAX_POLLS) return step;
   }
 }

@@ -1,10 +1,14 @@
 import { checkEntries } from './check-entries.js';
+import { LEADS_FURTHER } from './ending.js';
 import type { CheckedPage, ReceivedPage } from './page.js';
 import { provenDelivery } from './proven-delivery.js';
 import { isPlausible, monotonicTimeOf, possibleDelivery } from './service-clock.js';
 
-/** Checks the entries of a page, and finds what it proves. The result keeps nothing else of the response in memory. */
-export function checkPage({ raw, times, ...polled }: ReceivedPage): CheckedPage {
+/**
+ * Checks the entries of a page, and finds what it proves. The result keeps nothing else of the response in memory.
+ * @param release releases the memory that is reserved for the page
+ */
+export function checkPage({ raw, times, ...polled }: ReceivedPage, release = () => {}): CheckedPage {
   const { entries, quarantine } = checkEntries(raw);
   const answer = {
     isPlausible: (time: Date) => isPlausible(time, times),
@@ -16,9 +20,10 @@ export function checkPage({ raw, times, ...polled }: ReceivedPage): CheckedPage 
     entries,
     quarantine,
     bytes: raw.body.length,
-    polledAt: times.polledAt,
     provenUpTo: provenDelivery(entries, answer),
     monotonicTimeOf: (deliveredAt) => monotonicTimeOf(deliveredAt, times),
     possibleDelivery: (deliveredAt) => possibleDelivery(deliveredAt, times.wallClock),
+    ending: LEADS_FURTHER,
+    release,
   };
 }

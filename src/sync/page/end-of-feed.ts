@@ -2,23 +2,48 @@ import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filt
 import type { FeedService, Position } from '../ports/index.js';
 import type { RecentCursors } from './cursors.js';
 import { cursorRejection } from './cursors.js';
+import { type DeadEnd, type Ending, IS_LAST, LEADS_FURTHER, type Next } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
 import { listEntries } from './probe.js';
 import { startAt } from './read-page.js';
 
+/**
+ * Returns whether a page that does not lead further is the end of the feed. A short dead end is, if it was one already when the page
+ * before was read, and its commit shows that it has nothing new (promise 10).
+ * @param previous the dead end that the previous page found
+ */
+export async function findEnding(
+  page: PolledPage,
+  previous: DeadEnd | null,
+  filters: FeedFilters,
+  service: Pick<FeedService, 'readPage'>,
+  signal: AbortSignal,
+): Promise<Ending> {
+  const verdict = await isEndOfFeed(page, filters, service, signal);
+  if (verdict === 'end') return IS_LAST;
+  if (verdict === 'unclear') return { ...LEADS_FURTHER, isUnclear: true };
+  try {
+    const deadEnd = await findDeadEnd(page, filters, service, signal);
+    const isSecondLook = deadEnd?.isShort === true && previous?.cursor === deadEnd.cursor;
+    const isUnclear = deadEnd !== null && deadEnd.isShort !== false;
+    return { claim: isSecondLook ? 'ifNothingNew' : 'no', isUnclear, deadEnd };
+  } catch (failure) {
+    return { ...LEADS_FURTHER, isUnclear: true, failure };
+  }
+}
+
 /** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
-export type EndVerdict = 'end' | 'more' | 'unclear';
+type EndVerdict = 'end' | 'more' | 'unclear';
 
 /**
  * Returns whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
  * moved may have skipped runs that the filters hide, and more may follow. Then the same position is requested once without
  * filters. The result is valid as of the page's own poll, which was sent earlier. A service that binds cursors to their filters
- * refuses this request like one with a rejected cursor, and a cache may answer it; then the next poll decides. A missing cursor proves nothing
- * ({@link findProgress}).
+ * refuses this request like one with a rejected cursor, and a cache may answer it; then the next poll decides. A missing cursor proves nothing.
  */
-export async function isEndOfFeed(
-  page: Pick<PolledPage, 'at' | 'next' | 'items'>,
+async function isEndOfFeed(
+  page: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
@@ -51,29 +76,20 @@ export function isDeadEnd({ at, next }: Pick<PolledPage, 'at' | 'next'>): boolea
 /** Maximum number of entries of a page (interface 8). */
 const MAX_PAGE_ENTRIES = 200;
 
-/** The position of a page that was a dead end. */
-export interface DeadEnd extends Pick<Position, 'cursor'> {
-  /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them, or a cache did. */
-  readonly isShort: boolean | null;
-  /** Number of entries to request next from the position. */
-  readonly limit: number;
-}
-
 /**
  * Returns the position of the page if it is a dead end that may be the end of the feed, else null. A short page proves this only
  * if filters did not shorten it, so the same position is requested once without filters, with the same limit, unless they hide
  * nothing. If the response is full or has a cursor, the page does not prove the end. Then the next request asks for more entries:
  * a short response proves the end. At the maximum, it asks for one entry less than was listed, which should return a cursor.
- * Several pages that were committed together and end where they began are a circle, not the end.
  */
-export async function findDeadEnd(
+async function findDeadEnd(
   page: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
 ): Promise<DeadEnd | null> {
   const { at, next, items, limit } = page;
-  if (!isDeadEnd(page) || page.cursorUnusable || page.polls.length > 1) return null;
+  if (!isDeadEnd(page) || page.cursorUnusable) return null;
   if (page.isCached) return { cursor: at.cursor, isShort: null, limit };
   const isShort = items < limit && (await isShortUnfiltered(page, filters, service, signal));
   if (isShort !== false) return { cursor: at.cursor, isShort, limit };
@@ -101,37 +117,20 @@ async function isShortUnfiltered(
 }
 
 /**
- * What follows a page. `unclear`: it may be the end; a later request for the same position decides. `stuck`: its cursor does
- * not lead further.
+ * Returns what follows a page, and remembers its cursor. A feed whose cursors go in circles is stuck.
+ * @param isEnd whether the page is the end of the feed
  */
-export type Progress = EndVerdict | 'stuck';
-
-/**
- * Returns whether a dead end was one already when the page before was read. A short one is then the end of the feed if the second
- * request for its position returned nothing new (promise 10).
- */
-export function isSecondLook(deadEnd: DeadEnd | null, previous: DeadEnd | null): boolean {
-  return deadEnd?.isShort === true && previous?.cursor === deadEnd.cursor;
-}
-
-/** Facts about a page that determine what follows. */
-export interface PageFacts {
-  readonly verdict: EndVerdict;
-  readonly deadEnd: DeadEnd | null;
-  /** Whether the page is the end of the feed. */
-  readonly isEnd: boolean;
-  /** The cursors of earlier pages. */
-  readonly recentCursors: RecentCursors;
-}
-
-/** Returns what follows a page, and remembers its cursor. A feed whose cursors go in circles is stuck. */
-export function findProgress(page: PolledPage, { verdict, deadEnd, isEnd, recentCursors }: PageFacts): Progress {
+export function nextAfter(
+  page: PolledPage,
+  { isUnclear }: Ending,
+  isEnd: boolean,
+  recentCursors: RecentCursors,
+): Exclude<Next, 'fenced'> {
   // Every cursor must be remembered, so this does not stop at the first known one.
   const circles = page.polls.filter(({ next }) => recentCursors.remember(next)).length > 0;
   if (isEnd) return 'end';
-  if (verdict !== 'more') return verdict;
-  if (deadEnd === null || deadEnd.isShort === false) return circles || isDeadEnd(page) ? 'stuck' : 'more';
-  return 'unclear';
+  if (isUnclear) return 'unclear';
+  return circles || isDeadEnd(page) ? 'stuck' : 'more';
 }
 
 /** Returns the limit for a page at a position. At a dead end, it starts with the limit of the dead end. */

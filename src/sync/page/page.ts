@@ -1,10 +1,12 @@
-import type { Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
-import type { CheckedEntry } from './check-entries.js';
+import type { CommitCounts } from '../../core/counts.js';
+import type { Freshness, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
+import type { CheckedEntry, Loading } from './check-entries.js';
+import type { Ending } from './ending.js';
 import type { AnswerTimes } from './service-clock.js';
 
 /*
- * A page of the feed has two forms until it is committed: received, with the bytes of the response, and checked, with what is to
- * be stored. Both have the facts that determine what follows it.
+ * A page of the feed has three forms: received, with the bytes of the response; checked, with what is to be stored; and committed,
+ * with what was stored. All have the facts that determine what follows it.
  */
 
 /** What determines what follows a page. */
@@ -22,6 +24,8 @@ export interface PolledPage {
   readonly limit: number;
   /** Its polls: one, or one for each of the pages that are committed together. */
   readonly polls: readonly Poll[];
+  /** Monotonic time at which the last of them was sent. */
+  readonly polledAt: number;
 }
 
 /** A page as the service answered. Its parsed entries take some ten times the bytes that are reserved for it. */
@@ -30,20 +34,44 @@ export interface ReceivedPage extends PolledPage {
   readonly times: AnswerTimes;
 }
 
-/** A page to store. Its entries are checked, and have the results that were loaded for them. */
-export interface CheckedPage extends PolledPage {
-  readonly entries: readonly CheckedEntry[];
-  readonly quarantine: readonly QuarantineEntry[];
-  /** Size of its body, bytes. */
-  readonly bytes: number;
-  /** Monotonic time at which the poll was sent. */
-  readonly polledAt: number;
+/** What a page shows about how far the feed was read. */
+interface Reach {
   /** The delivery time up to which everything was read with this page ({@link provenDelivery}). */
   readonly provenUpTo: Date | null;
   /** Returns the monotonic time of a delivery time of the service, never after the poll. */
   monotonicTimeOf(deliveredAt: Date): number;
+  /** Whether it may be the end, as far as requests can tell. */
+  readonly ending: Ending;
+}
+
+/** A page to store. Its entries are checked, and have the results that were loaded for them. */
+export interface CheckedPage extends PolledPage, Reach {
+  readonly entries: readonly CheckedEntry[];
+  readonly quarantine: readonly QuarantineEntry[];
+  /** Size of its body, bytes. */
+  readonly bytes: number;
   /** Returns a delivery time; null if it is ahead of any clock. */
   possibleDelivery(deliveredAt: Date | null): Date | null;
+  /** Releases the memory that is reserved for it. */
+  release(): void;
+}
+
+/** A page that was committed, or pages that were committed together. Refers to none of their entries, so they leave memory. */
+export interface CommittedPage extends PolledPage, Reach {
+  readonly kind: 'committed';
+  readonly counts: CommitCounts;
+  readonly asOf: Freshness;
+  /** Whether the commit claimed that it is the end. */
+  readonly endClaimed: boolean;
+  /** Monotonic times, milliseconds. */
+  readonly commitBegunAt: number;
+  readonly committedAt: number;
+  /** Monotonic delivery times of the runs that were stored for the first time. */
+  readonly deliveries: readonly number[];
+  /** The number of its truncated entries by outcome. */
+  readonly loadings: Readonly<Record<Loading, number>>;
+  /** Whether the result of an entry is pending only for lack of memory. */
+  readonly lacksMemory: boolean;
 }
 
 /** Returns whether the next page can be requested at once. After a page without entries the caller decides. */

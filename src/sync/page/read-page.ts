@@ -77,7 +77,7 @@ export async function requestPage(
   const limit = settings.pageSize;
   const cursorUnusable = next !== nextCursor;
   const polls = [{ items, next, polledAt, receivedAt, loadedAt: receivedAt }];
-  return { at, next, cursorUnusable, isCached: Boolean(cache), items, limit, polls, raw, times };
+  return { at, next, cursorUnusable, isCached: Boolean(cache), items, limit, polls, polledAt, raw, times };
 }
 
 /** Returns where a request starts. Without a cursor it is a time: that of the first start, of a rewind or of a rejected cursor. */

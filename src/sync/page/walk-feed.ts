@@ -3,16 +3,8 @@ import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
 import type { FeedService, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
-import {
-  type DeadEnd,
-  findDeadEnd,
-  findProgress,
-  isDeadEnd,
-  isEndOfFeed,
-  isSecondLook,
-  type Progress,
-  pageLimitAt,
-} from './end-of-feed.js';
+import { findEnding, isDeadEnd, nextAfter, pageLimitAt } from './end-of-feed.js';
+import type { DeadEnd, Next } from './ending.js';
 import type { ReceivedPage } from './page.js';
 import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
 import { requestPage } from './read-page.js';
@@ -27,7 +19,7 @@ export interface WalkContext {
 /** A page, and what follows it. */
 export interface Step {
   readonly page: ReceivedPage;
-  readonly progress: Progress;
+  readonly next: Exclude<Next, 'fenced'>;
   /** Whether this page and the previous one are dead ends with the same entries. */
   readonly isRepeated: boolean;
 }
@@ -47,14 +39,15 @@ export function walkFeed(start: Position, context: WalkContext, signal: AbortSig
   return async () => {
     const page = await requestFitting(at, pageLimitAt(at, previous, pageLimit), context, signal);
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
-    const verdict = await isEndOfFeed(page, read.filters, service, signal);
-    const deadEnd = verdict === 'more' ? await findDeadEnd(page, read.filters, service, signal) : null;
-    const isEnd = verdict === 'end' || (isRepeated && isSecondLook(deadEnd, previous));
-    const progress = findProgress(page, { verdict, deadEnd, isEnd, recentCursors });
+    const ending = await findEnding(page, previous, read.filters, service, signal);
+    if (ending.failure !== undefined) throw ending.failure;
+    const { claim, deadEnd } = ending;
+    const isEnd = claim === 'yes' || (claim === 'ifNothingNew' && isRepeated);
+    const next = nextAfter(page, ending, isEnd, recentCursors);
     items = isDeadEnd(page) ? page.raw.items : null;
     previous = deadEnd;
     at = { ...at, cursor: page.next ?? at.cursor };
-    return { page, progress, isRepeated };
+    return { page, next, isRepeated };
   };
 }
 

@@ -1,12 +1,12 @@
 import type { LeaderContext } from '../context.js';
 import type { UnfinishedWork } from '../lease/unfinished-work.js';
-import type { LeaseGrant, Pass, PassKind } from '../ports/index.js';
+import type { LeaseGrant, PassKind } from '../ports/index.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 import { createPassStarter } from './begin-pass.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
-import { createPassState, type PassState, runPass } from './run-pass.js';
+import { PassReader } from './pass-reader.js';
 
 /** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
@@ -71,29 +71,28 @@ function createPassesOfKind(
     mayHaveOne: (): boolean => work.mayHavePass(kind) || starter?.mayBeDue() === true,
     /** Runs them until there is none, the lease is lost or the signal aborts. */
     run: async (signal: AbortSignal): Promise<'none' | 'lease lost'> => {
-      let state: PassState | null = null;
+      let reader: PassReader | null = null;
       const leave = () => {
-        if (state !== null) observer.reading(kind, null);
-        state = null;
+        if (reader !== null) observer.reading(kind, null);
+        reader = null;
       };
       let end: 'none' | 'lease lost' = 'none';
       await runRepeatedly(kind, context, signal, async () => {
-        const pass = await find(signal, state !== null);
-        if (state !== null && !isSamePass(state.pass, pass)) leave();
+        const pass = await find(signal, reader !== null);
+        if (reader !== null && !reader.isOf(pass)) leave();
         if (pass === null) return 'done';
-        state ??= createPassState(pass);
-        state.pass = pass; // a commit whose outcome is unknown may have moved it
-        const result = await runPass(state, lease, context, idle, signal);
-        if (result === 'end') {
-          observer.passFinished(state.pass);
+        reader ??= new PassReader(pass, lease, context, idle);
+        const next = await reader.readSlice(pass, signal);
+        if (next === 'end') {
+          observer.passFinished(reader.pass);
           leave();
         }
-        if (result === 'fenced') {
+        if (next === 'fenced') {
           if (await store.renewLease(lease, leaseTtlMs)) return { pauseMs: pollIntervalMs };
           end = 'lease lost';
           return 'over';
         }
-        return { pauseMs: result === 'stuck' ? stuckPauseMs : 0 };
+        return { pauseMs: next === 'stuck' || next === 'unclear' ? stuckPauseMs : 0 };
       });
       leave();
       return end;
@@ -105,8 +104,4 @@ function createPassesOfKind(
 async function mustYield(kind: PassKind, lease: LeaseGrant, { store }: LeaderContext): Promise<boolean> {
   const { yieldsTo } = PASS_POLICIES[kind];
   return yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
-}
-
-function isSamePass(a: Pass, b: Pass | null): boolean {
-  return a.id === b?.id && a.begunAt.getTime() === b.begunAt.getTime();
 }

@@ -1,25 +1,29 @@
 import type { FeedContext } from '../context.js';
 import type { MemoryTicket, Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
-import { type DeadEnd, pageLimitAt } from '../page/end-of-feed.js';
+import { findEnding, pageLimitAt } from '../page/end-of-feed.js';
+import { type DeadEnd, IS_LAST } from '../page/ending.js';
 import { type CheckedPage, leadsFurther, type ReceivedPage } from '../page/page.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
-import { countJoined, joinPages } from './join-pages.js';
+import { countJoined } from '../writer/join-pages.js';
+import type { PageSource } from '../writer/write-pages.js';
 
 export interface PrefetchOptions {
   /** The priority of the memory of its pages. */
   readonly priority: Priority;
-  /** Maximum number of pages that are joined for one commit. */
-  readonly maxJoined: number;
   /** Maximum number of pages in memory, including those that are not released yet. */
   readonly maxHeld: number;
-  /** The dead end that the previous page found. */
-  readonly deadEnd: DeadEnd | null;
+  /** Returns whether a page is known to be the last, whatever follows it. */
+  isLast(page: CheckedPage): boolean;
 }
 
-export type PrefetchedPages = ReturnType<typeof prefetchPages>;
+/** Pages that are read ahead. */
+export interface PrefetchedPages extends PageSource {
+  /** Stops, and releases all memory. */
+  close(): void;
+}
 
 interface HeldPage {
   readonly ticket: MemoryTicket;
@@ -31,19 +35,22 @@ interface HeldPage {
 /**
  * Reads pages from a position on, within the memory budget. While one is committed, the next ones are requested and their truncated
  * results loaded.
+ * @param deadEnd the dead end that the page before the first one found
  */
 export function prefetchPages(
   start: Position,
-  { priority, maxJoined, maxHeld, deadEnd }: PrefetchOptions,
+  deadEnd: DeadEnd | null,
+  options: PrefetchOptions,
   context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader'>,
   signal: AbortSignal,
-) {
-  const { budget, loader, clock, pageLimit } = context;
+): PrefetchedPages {
+  const { priority, maxHeld } = options;
+  const { budget, loader, clock, pageLimit, service, read } = context;
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
-  /** The pages that were returned and not released yet, with those that were joined in one array. */
-  const returned: HeldPage[][] = [];
+  /** The tickets of the pages that were given out and not released yet. */
+  const givenOut = new Set<MemoryTicket>();
   const changes = createNotifier();
   let finished = false;
 
@@ -53,89 +60,94 @@ export function prefetchPages(
       (complete) => {
         entry.complete = complete;
       },
-      () => {}, // thrown by next()
+      () => {}, // thrown by take()
     );
     held.push(entry);
     changes.notify();
   };
-  const check = async (received: ReceivedPage): Promise<CheckedPage> => {
+  const release = (ticket: MemoryTicket) => {
+    ticket.close();
+    givenOut.delete(ticket);
+    changes.notify();
+  };
+  const check = async (received: ReceivedPage, ticket: MemoryTicket): Promise<CheckedPage> => {
     // So that the next page is requested first. Needs a timer: on a used connection the client writes a request only in the next
     // iteration of the event loop.
     if (leadsFurther(received)) await clock.sleep(0, until);
-    return checkPage(received);
+    return checkPage(received, () => release(ticket));
   };
   const loadResults = async (page: CheckedPage, ticket: MemoryTicket): Promise<CheckedPage> => {
     const entries = await loader.loadResults(page.entries, ticket, until);
     const loadedAt = clock.monotonic();
     return { ...page, entries, polls: page.polls.map((poll) => ({ ...poll, loadedAt })) };
   };
+  const judge = async (page: CheckedPage, previous: DeadEnd | null): Promise<CheckedPage> => {
+    if (options.isLast(page)) return { ...page, ending: IS_LAST };
+    return leadsFurther(page)
+      ? page
+      : { ...page, ending: await findEnding(page, previous, read.filters, service, until) };
+  };
   /**
    * Requests the page at a position. Returns the next position once it is known; null if there is none. A function of its own,
    * because a page in a variable of the loop would stay in memory while the loop waits. For the same reason only promises are kept
    * here: the parsed entries of a page are released once they are checked.
    */
-  const request = async (at: Position): Promise<Position | null> => {
+  const request = async (at: Position, previous: DeadEnd | null): Promise<Position | null> => {
     const ticket = budget.enqueue(priority);
-    const limited = { ...context, pageLimit: pageLimitAt(at, deadEnd, pageLimit) };
+    const limited = { ...context, pageLimit: pageLimitAt(at, previous, pageLimit) };
     const received = receivePageWithin(ticket, limited, at, until);
-    const checked = received.then(check);
+    const checked = received.then((page) => check(page, ticket));
+    const loaded = checked.then((page) => loadResults(page, ticket));
     hold(
       ticket,
-      checked.then((page) => loadResults(page, ticket)),
+      loaded.then((page) => judge(page, previous)),
     );
     return received.then((page) => (leadsFurther(page) ? { ...at, cursor: page.next } : null));
   };
   const requestAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
-      at = await request(at);
-      while (!until.aborted && held.length + returned.flat().length >= maxHeld) await changes.wait();
+      at = await request(at, at === start ? deadEnd : null);
+      while (!until.aborted && held.length + givenOut.size >= maxHeld) await changes.wait();
     }
   };
   void requestAll()
-    .catch(() => {}) // thrown by next()
+    .catch(() => {}) // thrown by take()
     .finally(() => {
       finished = true;
       changes.notify();
     });
 
-  const closeAll = (pages: readonly HeldPage[]) => {
-    for (const { ticket } of pages) ticket.close();
-    changes.notify();
-  };
-  /** Cancels all requests and releases the memory of pages that were not returned. The others may still be in use. */
-  const stop = (): void => {
-    linked.abort();
-    linked.unlink();
-    closeAll(held);
-  };
   const unlessStopped = (error: unknown) => {
     if (until.aborted) return null;
     throw error;
   };
+  /** Cancels all requests and releases the memory of pages that were not given out. The others may still be in use. */
+  const stop = (): void => {
+    linked.abort();
+    linked.unlink();
+    for (const { ticket } of held) release(ticket);
+  };
   return {
+    isStopped: () => until.aborted,
     /**
-     * Returns the next page in order once it is complete, joined with any complete pages that follow it: there are some if the
-     * store is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the
-     * failure of a page; no page follows it.
+     * Waits until the next page in order is complete. Pages that follow it are complete too if the store is slower than the service.
+     * Rejects with the failure of a page; no page follows it.
      */
-    next: async (): Promise<CheckedPage | null> => {
+    take: async (maxJoined) => {
       while (held.length === 0 && !finished) await changes.wait();
       const [first] = held;
-      if (first === undefined || until.aborted) return null;
+      if (first === undefined || until.aborted) return [];
       const page = await first.page.catch(unlessStopped);
-      if (page === null || until.aborted) return null;
-      const following = completeAfterFirst(held);
-      const joined = countJoined([page, ...following], maxJoined);
-      returned.push(held.splice(0, joined));
-      return joinPages(page, following.slice(0, joined - 1));
+      if (page === null || until.aborted) return [];
+      const complete = [page, ...completeAfterFirst(held)];
+      const joined = countJoined(complete, maxJoined);
+      for (const { ticket } of held.splice(0, joined)) givenOut.add(ticket);
+      return complete.slice(0, joined);
     },
-    /** Releases the memory of the first returned page that is not released yet. */
-    release: () => closeAll(returned.shift() ?? []),
     stop,
-    /** Stops, and releases all memory. */
     close: (): void => {
       stop();
-      closeAll(returned.flat());
+      for (const ticket of givenOut) release(ticket);
     },
   };
 }

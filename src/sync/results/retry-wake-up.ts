@@ -1,5 +1,4 @@
 import type { Clock } from '../../core/clock.js';
-import type { CheckedEntry } from '../page/check-entries.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 
 export type RetryWakeUp = ReturnType<typeof createRetryWakeUp>;
@@ -9,9 +8,8 @@ export function createRetryWakeUp(clock: Pick<Clock, 'sleep'>) {
   let isDue = false;
   let wake = () => {};
   return {
-    /** Called with the entries of each page that was committed. */
-    committed: (entries: readonly CheckedEntry[]): void => {
-      if (!entries.some(({ accepted: { pending } }) => pending === 'no_memory')) return;
+    /** Called when a page with such a result was committed. */
+    wake: (): void => {
       isDue = true;
       wake();
     },

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import type { PageContent } from '../../../src/sync/commit/quarantine-refused.js';
-import { commitWithoutRefused } from '../../../src/sync/commit/quarantine-refused.js';
-import { checkEntries, checkRun, withPending } from '../../../src/sync/page/check-entries.js';
-import { commitAsEngine } from '../../support/commit-as-engine.js';
+import { checkRun, withPending } from '../../../src/sync/page/check-entries.js';
+import type { EntryBatch } from '../../../src/sync/ports/index.js';
+import type { PageContent } from '../../../src/sync/writer/page-target.js';
+import { commitAsEngine, storeAlone } from '../../support/commit-as-engine.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
-import { rawPage, rawRun } from '../../support/pages.js';
+import { checkedPage, rawRun } from '../../support/pages.js';
 import { tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
@@ -83,27 +83,23 @@ describe('a value that PostgreSQL refuses', () => {
 
 it('searches for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
-  const checked = checkEntries(rawPage(pageJson([entryJson()])));
-  const neverCalled = () => Promise.reject(new Error('must not be called'));
-  const committed = commitWithoutRefused(
-    checked,
-    () => Promise.reject(lost),
-    neverCalled,
-    new AbortController().signal,
-  );
-  await expect(committed).rejects.toBe(lost);
+  const { lease } = await bench.takeFeed();
+  const tryEntries = () => Promise.reject(new Error('must not be called'));
+  const page = checkedPage(pageJson([entryJson()]));
+  const stored = storeAlone(page, { ...bench.store, tryEntries }, lease, () => Promise.reject(lost));
+  await expect(stored).rejects.toBe(lost);
 });
 
 it('keeps no repaired original of a result when the result is refused and its feed entry is stored', async () => {
-  const checked = checkEntries(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true })])));
+  const page = checkedPage(pageJson([entryJson({ data: undefined, resultTruncated: true })]));
   const result = checkRun(rawRun(entryJson({ data: { text: raw('"\\u0000"') } })));
-  const [entry] = checked.entries;
+  const [entry] = page.entries;
   if (entry === undefined || result === null) throw new Error('nothing to store');
   expect(result.original).toMatchObject({ state: 'repaired' });
   const entries = [{ ...withPending(entry, 'invalid_result'), result }];
   const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
-  const refuseAnswers = async (entries: PageContent['batch']) => {
-    if (entries.some(({ isAnswer }) => isAnswer)) throw refused;
+  const refuseAnswers = async (batch: EntryBatch) => {
+    if (batch.some(({ isAnswer }) => isAnswer)) throw refused;
   };
   const committed: PageContent[] = [];
   const commit = async (content: PageContent) => {
@@ -111,6 +107,8 @@ it('keeps no repaired original of a result when the result is refused and its fe
     committed.push(content);
     return { kind: 'fenced' } as const;
   };
-  await commitWithoutRefused({ ...checked, entries }, commit, refuseAnswers, new AbortController().signal);
+  const { lease } = await bench.takeFeed();
+  const store = { ...bench.store, tryEntries: (_: unknown, batch: EntryBatch) => refuseAnswers(batch) };
+  await storeAlone({ ...page, entries }, store, lease, commit);
   expect(committed).toMatchObject([{ batch: [{ pending: 'invalid_result' }], quarantine: [] }]);
 });

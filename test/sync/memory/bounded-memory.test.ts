@@ -86,20 +86,6 @@ describe('a page that is too large for the budget', () => {
   });
 });
 
-it('a page stays reserved while a report on it waits for the database', async () => {
-  const { service, store, follow, held } = bench(64 * RUN_BYTES);
-  service.feed.push(...Array.from({ length: 10 }, (_, n) => entry(n)));
-  let waiting = 0;
-  const storeStuck = store.storeStuck.bind(store);
-  store.storeStuck = async (...given) => {
-    waiting = Math.max(waiting, held().now);
-    return storeStuck(...given);
-  };
-  await follow(1_000);
-  expect(waiting).toBeGreaterThan(9 * RUN_BYTES);
-  expect(held().now).toBe(0);
-});
-
 describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) => {
   it('is requested with half as many entries until it fits', async () => {
     const { service, store, follow, limits } = bench(64 * RUN_BYTES, 4);

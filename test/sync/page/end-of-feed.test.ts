@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../../src/core/feed-filters.js';
 import { followFeed as followInLibrary } from '../../../src/library/follow-feed.js';
 import { ConnectionError } from '../../../src/service/errors/request-errors.js';
-import { isEndOfFeed } from '../../../src/sync/page/end-of-feed.js';
+import { findEnding } from '../../../src/sync/page/end-of-feed.js';
 import type { FeedRequest } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { entryJson } from '../../support/entries.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../../support/filtered-feed.js';
 import { NARROW_FILTERS } from '../../support/filters.js';
+import { polledPage } from '../../support/pages.js';
 
 const MINUTE = 60_000;
 
@@ -82,15 +83,17 @@ it('restores the page limit after a page was too large, although filters shorten
 });
 
 it('does not claim the end for an empty page that was requested by time', async () => {
-  const page = { at: { cursor: null, since: new Date(0) }, next: '5', items: 0 };
-  expect(await isEndOfFeed(page, UNFILTERED, new ModelService(), new AbortController().signal)).toBe('more');
+  const page = polledPage({ at: { cursor: null, since: new Date(0) }, next: '5' });
+  const ending = await findEnding(page, null, UNFILTERED, new ModelService(), new AbortController().signal);
+  expect(ending).toEqual({ claim: 'no', isUnclear: false, deadEnd: null });
 });
 
 it.each(NARROW_FILTERS)('does not claim the end for an empty page when filters hide a run: %s', async (_, filters) => {
   const service = new ModelService();
   service.feed.push(entryJson(), entryJson({ scanId: 'hidden' }));
-  const page = { at: { cursor: '0', since: null }, next: '2', items: 0 };
-  expect(await isEndOfFeed(page, filters, service, new AbortController().signal)).toBe('more');
+  const page = polledPage({ at: { cursor: '0', since: null }, next: '2' });
+  const ending = await findEnding(page, null, filters, service, new AbortController().signal);
+  expect(ending).toEqual({ claim: 'no', isUnclear: false, deadEnd: null });
   expect(service.requests).toMatchObject([{ filters: UNFILTERED }]);
 });
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { checkEntries } from '../../../src/sync/page/check-entries.js';
 import { createFreshnessClaims } from '../../../src/sync/page/freshness-claims.js';
 import type { CheckedPage } from '../../../src/sync/page/page.js';
 import { entryJson, pageJson } from '../../support/entries.js';
-import { rawPage } from '../../support/pages.js';
+import { checkedPage } from '../../support/pages.js';
 
 /** Lead of the clock of delivery times over the monotonic one, milliseconds. */
 const AHEAD_MS = 1_767_000_000_000;
@@ -12,17 +11,8 @@ const AHEAD_MS = 1_767_000_000_000;
 function page(polledAt: number, delivered: readonly number[] = []): CheckedPage {
   const times = delivered.map((at) => new Date(at + AHEAD_MS));
   const entries = times.map((time) => entryJson({ scanId: `at-${time.getTime()}`, deliveredAt: time.toISOString() }));
-  const raw = rawPage(pageJson(entries));
   return {
-    ...{
-      at: { cursor: 'at', since: null },
-      next: 'next',
-      cursorUnusable: false,
-      isCached: false,
-      limit: 10,
-      polls: [],
-    },
-    ...{ items: entries.length, bytes: raw.body.length, ...checkEntries(raw), polledAt },
+    ...checkedPage(pageJson(entries), { at: { cursor: 'at', since: null }, polledAt }),
     provenUpTo: times.at(-1) ?? null,
     monotonicTimeOf: () => Number.POSITIVE_INFINITY, // another clock, which allows everything
     possibleDelivery: (deliveredAt) => deliveredAt,

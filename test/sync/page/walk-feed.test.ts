@@ -16,7 +16,7 @@ async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: numbe
     while (taken.length < steps) taken.push(await next());
   };
   await clock.run(takeAll());
-  return taken.map(({ page: { items }, progress }) => [items, progress]);
+  return taken.map(({ page: { items }, next: follows }) => [items, follows]);
 }
 
 it('finds the end when the position after the last page lists nothing', async () => {

@@ -24,8 +24,8 @@ function serviceOf(pages: number): ModelService {
 function readingOf(service: ModelService, maxHeld = 20, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
-  const options = { priority: 'feed', maxJoined: 1, maxHeld, deadEnd: null } as const;
-  return prefetchPages(start, options, { ...context, ...over }, new AbortController().signal);
+  const options = { priority: 'feed', maxHeld, isLast: () => false } as const;
+  return prefetchPages(start, null, options, { ...context, ...over }, new AbortController().signal);
 }
 
 /** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */
@@ -48,7 +48,11 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
     return { ...page, items: [watched, ...others] };
   };
   const ahead = readingOf(service, 2);
-  while ((await ahead.next()) !== null) ahead.release();
+  for (;;) {
+    const [page] = await ahead.take(1);
+    if (page === undefined) break;
+    page.release();
+  }
   ahead.close();
   return events;
 }
@@ -61,11 +65,11 @@ describe('pages that are read ahead', () => {
   it('keep their memory when reading is stopped after they were returned', async () => {
     const budget = createMemoryBudget(64 * 1024 * 1024);
     const ahead = readingOf(serviceOf(2), 2, { budget });
-    const page = await ahead.next();
+    const [page] = await ahead.take(1);
     ahead.stop();
     expect(page?.bytes).toBeGreaterThan(0);
     expect(budget.reservedBytes).toBe(page?.bytes);
-    expect(await ahead.next()).toBeNull();
+    expect(await ahead.take(1)).toEqual([]);
     ahead.close();
     expect(budget.reservedBytes).toBe(0);
   });
@@ -76,7 +80,7 @@ describe('pages that are read ahead', () => {
       ahead.stop();
       return entries;
     }
-    expect(await ahead.next()).toBeNull();
+    expect(await ahead.take(1)).toEqual([]);
   });
 });
 
@@ -93,7 +97,7 @@ it('releases the parsed entries of a page once they are checked, since the memor
     return page;
   };
   const ahead = readingOf(service, 1);
-  const page = await ahead.next();
+  const [page] = await ahead.take(1);
   await turn();
   collectGarbage();
   expect(entry?.deref()).toBeUndefined();

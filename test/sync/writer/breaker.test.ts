@@ -1,17 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../../src/sync/commit/breaker.js';
 import { checkEntries, refusedEntry } from '../../../src/sync/page/check-entries.js';
+import type { QuarantineEntry } from '../../../src/sync/ports/index.js';
+import { createBreaker, MostlyBad } from '../../../src/sync/writer/breaker.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
-const page = (entries: number, bad: number): PageQuality => ({ entries, bad: bad === 0 ? {} : { status: bad } });
+/** The number of a page's entries, and those that are unusable. */
+type Page = readonly [entries: number, unusable: readonly QuarantineEntry[]];
+
+/** So many entries that are unusable for this reason. */
+function unusable(count: number, reason = 'status'): readonly QuarantineEntry[] {
+  const entry = { scanId: 'scan', revision: 1, reason, detail: reason, payload: Buffer.of(), state: 'open' } as const;
+  return Array<QuarantineEntry>(count).fill(entry);
+}
+
+const page = (entries: number, bad: number): Page => [entries, unusable(bad)];
 
 /** Whether the last page is held, after the others were committed. */
-function holds(...pages: readonly PageQuality[]): boolean {
+function holds(...pages: readonly Page[]): boolean {
   const breaker = createBreaker();
-  for (const earlier of pages.slice(0, -1)) breaker.committed(earlier);
+  for (const earlier of pages.slice(0, -1)) breaker.committed(...earlier);
   try {
-    breaker.check(pages.at(-1) as PageQuality);
+    breaker.check(...(pages.at(-1) as Page));
     return false;
   } catch (error) {
     expect(error).toBeInstanceOf(MostlyBad);
@@ -52,19 +62,19 @@ describe('the feed continues', () => {
 
   it('when a held page is received without bad entries, since checks have no effect', () => {
     const breaker = createBreaker();
-    for (let tries = 0; tries < 5; tries += 1) expect(() => breaker.check(page(200, 200))).toThrow(MostlyBad);
-    expect(() => breaker.check(page(200, 0))).not.toThrow();
-    breaker.committed(page(200, 0));
-    expect(() => breaker.check(page(200, 199))).not.toThrow();
+    for (let tries = 0; tries < 5; tries += 1) expect(() => breaker.check(...page(200, 200))).toThrow(MostlyBad);
+    expect(() => breaker.check(...page(200, 0))).not.toThrow();
+    breaker.committed(...page(200, 0));
+    expect(() => breaker.check(...page(200, 199))).not.toThrow();
   });
 });
 
 describe('the message', () => {
   const breaker = createBreaker();
-  breaker.committed({ entries: 100, bad: { status: 20 } });
+  breaker.committed(100, unusable(20));
   const thrown = (() => {
     try {
-      breaker.check({ entries: 200, bad: { revision: 60, status: 100 } });
+      breaker.check(200, [...unusable(60, 'revision'), ...unusable(100)]);
     } catch (error) {
       return error as MostlyBad;
     }
@@ -78,9 +88,7 @@ describe('the message', () => {
   it('names the constraint and does not blame the service when a constraint of the database refuses entries', () => {
     const checked = checkEntries(rawPage(pageJson([entryJson()])));
     const refused = checked.entries.map((entry) => refusedEntry(entry, { constraint: 'partner_known' }));
-    const { bad } = qualityOf({ items: 1 }, refused);
-    const counts = Object.fromEntries(Object.keys(bad).map((reason) => [reason, 150]));
-    expect(() => createBreaker().check({ entries: 200, bad: counts })).toThrow(
+    expect(() => createBreaker().check(200, Array(150).fill(refused).flat())).toThrow(
       /^150 of .*\(constraint partner_known of the database 150\): a constraint of the database refuses them.*Drop the/,
     );
   });
@@ -90,12 +98,13 @@ describe('the message', () => {
   });
 });
 
-describe('the quality of a page', () => {
-  it('counts entries that would be quarantined, not repaired ones', () => {
-    const checked = checkEntries(
+describe('the count of unusable entries', () => {
+  const held = (unusableEntries: readonly QuarantineEntry[]) => () => createBreaker().check(100, unusableEntries);
+
+  it('has entries that would be quarantined, not repaired ones', () => {
+    const { quarantine } = checkEntries(
       rawPage(
         pageJson([
-          entryJson(),
           entryJson({ scanId: 'repaired', error: raw('"\\u0000"') }),
           entryJson({ status: 'archived' }),
           entryJson({ status: 'lost' }),
@@ -103,16 +112,14 @@ describe('the quality of a page', () => {
         ]),
       ),
     );
-    expect(qualityOf({ items: 5 }, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
+    const many = Array(20).fill(quarantine).flat();
+    expect(held(many)).toThrow(/^60 of the last 100 .*\(status 40, not_an_object 20\)/);
+    expect(held(many.filter(({ state }) => state === 'repaired'))).not.toThrow();
   });
 
-  it('counts entries that PostgreSQL refused', () => {
-    const checked = checkEntries(rawPage(pageJson([entryJson()])));
-    expect(
-      qualityOf(
-        { items: 1 },
-        checked.entries.map((entry) => refusedEntry(entry)),
-      ),
-    ).toEqual({ entries: 1, bad: { refused: 1 } });
+  it('has entries that PostgreSQL refused', () => {
+    const { entries } = checkEntries(rawPage(pageJson([entryJson()])));
+    const [refused] = entries.map((entry) => refusedEntry(entry));
+    expect(held(Array(50).fill(refused))).toThrow(/^50 of the last 100 .*\(refused 50\)/);
   });
 });

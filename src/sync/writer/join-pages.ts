@@ -25,13 +25,12 @@ export function countJoined(pages: readonly CheckedPage[], max: number): number 
 }
 
 /**
- * Joins consecutive pages into one, from the position of the first to the next one of the last. So the fixed cost of a statement
- * (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
+ * Joins consecutive pages into one, from the position of the first to the next one of the last; null if there are none. So the fixed
+ * cost of a statement (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
  */
-export function joinPages(first: CheckedPage, more: readonly CheckedPage[]): CheckedPage {
-  const last = more.at(-1);
-  if (last === undefined) return first;
-  const pages = [first, ...more];
+export function joinPages(pages: readonly CheckedPage[]): CheckedPage | null {
+  const [first, last] = [pages[0], pages.at(-1)];
+  if (first === undefined || last === undefined || first === last) return first ?? null;
   return {
     ...last,
     at: first.at,
@@ -40,5 +39,8 @@ export function joinPages(first: CheckedPage, more: readonly CheckedPage[]): Che
     bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
     provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
     entries: pages.flatMap((page) => page.entries),
+    release: () => {
+      for (const page of pages) page.release();
+    },
   };
 }

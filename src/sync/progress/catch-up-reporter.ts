@@ -1,5 +1,5 @@
 import type { FeedContext } from '../context.js';
-import type { CheckedPage } from '../page/page.js';
+import type { CommittedPage } from '../page/page.js';
 import type { LeaseGrant } from '../ports/index.js';
 import { createPaceMeter } from './reading-pace.js';
 
@@ -13,7 +13,7 @@ export function createCatchUpReporter(lease: LeaseGrant, { store, observer, cloc
   let storedAt: number | null = null;
   return {
     /** Called after the commit of a page that is not the last. */
-    pageCommitted: async ({ items, provenUpTo, polledAt, monotonicTimeOf }: CheckedPage): Promise<void> => {
+    pageCommitted: async ({ items, provenUpTo, polledAt, monotonicTimeOf }: CommittedPage): Promise<void> => {
       const now = clock.monotonic();
       entries += items;
       // The end of the feed is now, so the remaining time is the lag of the feed.

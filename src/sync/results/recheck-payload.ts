@@ -1,7 +1,7 @@
 import { parseSkippingLargeValues } from '../../core/json/skip-large-values.js';
 import { type CheckedEntry, checkEntries, withPending } from '../page/check-entries.js';
 import type { QuarantineEntry, RawPage } from '../ports/index.js';
-import { needsFullResult } from '../results/full-result.js';
+import { needsFullResult } from './full-result.js';
 
 /** The result of checking a quarantined entry again. */
 export type Rechecked =

@@ -1,9 +1,8 @@
 import type { Failure } from '../../core/errors.js';
-import type { PolledPage } from '../page/page.js';
-import type { FeedStore, QuarantineEntry } from '../ports/index.js';
+import type { QuarantineEntry } from '../ports/index.js';
 
 /** How much of a page is unusable. */
-export interface PageQuality {
+interface PageQuality {
   readonly entries: number;
   /** Entries that would be quarantined, by reason; those that a constraint refuses, by its name. */
   readonly bad: Readonly<Record<string, number>>;
@@ -45,41 +44,30 @@ export function createBreaker() {
   let earlier: readonly PageQuality[] = [];
   return {
     /**
-     * Checks whether entries of this page may be quarantined. Changes nothing, so the same page may be checked again.
+     * Checks whether entries of a page may be quarantined. Changes nothing, so the same page may be checked again.
+     * @param entries the number of its entries
+     * @param unusable those that are not in quarantine yet; others do not show that something changed
      * @throws MostlyBad
      */
-    check: (page: PageQuality): void => {
+    check: (entries: number, unusable: readonly QuarantineEntry[]): void => {
+      const page = qualityOf(entries, unusable);
       const pages = latestPages([...earlier, page]);
       if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
-    /** Called after the commit of a page. */
-    committed: (page: PageQuality): void => {
-      if (page.entries > 0) earlier = latestPages([...earlier, page]);
+    /** Called after the commit of a page, like `check`. */
+    committed: (entries: number, unusable: readonly QuarantineEntry[]): void => {
+      if (entries > 0) earlier = latestPages([...earlier, qualityOf(entries, unusable)]);
     },
   };
 }
 
-/** Returns the quality of a page if these entries of it are quarantined. */
-export function qualityOf({ items }: Pick<PolledPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
+function qualityOf(entries: number, unusable: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
-  for (const { state, reason, detail } of quarantine) {
+  for (const { state, reason, detail } of unusable) {
     const shown = reason === 'constraint' ? detail : reason;
     if (state === 'open') bad[shown] = (bad[shown] ?? 0) + 1;
   }
-  return { entries: items, bad };
-}
-
-/**
- * Returns the same without entries that are in the feed's quarantine already: they do not show that something changed.
- * Queries the store only if there are bad entries.
- */
-export async function qualityOfNew(
-  page: Pick<PolledPage, 'items'>,
-  quarantine: readonly QuarantineEntry[],
-  feed: string,
-  store: Pick<FeedStore, 'notYetQuarantined'>,
-): Promise<PageQuality> {
-  return qualityOf(page, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
+  return { entries, bad };
 }
 
 /** Returns the last pages that are judged together. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPaceMeter } from '../../../src/sync/commit/reading-pace.js';
+import { createPaceMeter } from '../../../src/sync/progress/reading-pace.js';
 
 const HOUR = 3_600_000;
 

@@ -1,0 +1,197 @@
+import type { Clock } from '../../core/clock.js';
+import type { CommitCounts } from '../../core/counts.js';
+import type { LeaderContext } from '../context.js';
+import type { CheckedEntry } from '../page/check-entries.js';
+import { reachesBeyond } from '../page/end-of-feed.js';
+import type { Next } from '../page/ending.js';
+import type { CheckedPage, CommittedPage } from '../page/page.js';
+import { possibleDelivery } from '../page/service-clock.js';
+import type { FeedStore, LeaseGrant, Pass, PassKind, Position, ReadingPace, SyncObserver } from '../ports/index.js';
+import { createPaceMeter } from '../progress/reading-pace.js';
+import { type PageReader, readPages, reportLoadings, Track } from '../read-pages.js';
+import { isRejected } from '../recovery/recover-cursor.js';
+import { CursorReplaced } from '../recovery/rejected-cursor.js';
+import { assertSameOrganization } from '../recovery/verify-organization.js';
+import type { IdleGate } from '../waiting/idle-gate.js';
+import { linkedSignal } from '../waiting/linked-signal.js';
+import { createBreaker } from '../writer/breaker.js';
+import type { CommitPage } from '../writer/page-target.js';
+import { PASS_POLICIES, type PassPolicy } from './pass-policy.js';
+import { findRestartPosition } from './restart-pass.js';
+
+/** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
+const SLICE_MS = 30_000;
+
+/** Maximum number of pages of a pass in memory. It commits one at a time, so it needs fewer than the feed. */
+const MAX_HELD_PAGES = 10;
+
+/** Maximum time that a page waits for the feed to be idle, milliseconds. After that it is discarded and read again later. */
+const IDLE_TIMEOUT_MS = 10_000;
+
+/** Reads the pages of a pass in slices, and commits each with the position after it. */
+export class PassReader implements PageReader {
+  readonly what: PassKind;
+  readonly priority = 'background';
+  readonly track = new Track();
+  readonly breaker = createBreaker();
+  readonly store: FeedStore;
+  readonly maxHeld: number;
+  readonly maxJoined = 1;
+  readonly maxCommits = 1;
+  readonly #policy: PassPolicy;
+  readonly #meter = createPaceMeter();
+  #pass: Pass;
+  #pace: ReadingPace | null = null;
+  /** The stored cursor, if the service rejects it, and the error. */
+  #rejected: { readonly cursor: string; readonly refusal: unknown } | null = null;
+  /** Whether the feed had a cursor before the pages of the slice were requested. */
+  #feedHadCursor = false;
+  #sliceEndsAt = 0;
+  #signal = new AbortController().signal;
+
+  constructor(
+    pass: Pass,
+    readonly lease: LeaseGrant,
+    private readonly context: LeaderContext,
+    private readonly idle: IdleGate,
+  ) {
+    this.what = pass.kind;
+    this.store = context.store;
+    this.#pass = pass;
+    this.#policy = PASS_POLICIES[pass.kind];
+    this.maxHeld = this.#policy.readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
+  }
+
+  /** The pass after its last commit. */
+  get pass(): Pass {
+    return this.#pass;
+  }
+
+  /** Returns whether this is the pass that is being read. */
+  isOf(pass: Pass | null): boolean {
+    return this.#pass.id === pass?.id && this.#pass.begunAt.getTime() === pass.begunAt.getTime();
+  }
+
+  /**
+   * Reads for one slice.
+   * @param pass as it is stored: a commit whose outcome is unknown may have moved it
+   * @throws MostlyBad
+   * @throws CursorReplaced if the service rejects the cursor of the pass; the next slice continues without it
+   */
+  async readSlice(pass: Pass, signal: AbortSignal): Promise<Next> {
+    const { track, lease, store, context, idle } = this;
+    this.#pass = pass;
+    this.#signal = signal;
+    if (this.#policy.waitsForFeed) await idle.wait(signal);
+    this.#feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
+    const start = await this.#findStart(signal);
+    this.#sliceEndsAt = context.clock.monotonic() + SLICE_MS;
+    try {
+      return await readPages(start, this, context, signal);
+    } catch (error) {
+      const { cursor } = this.#pass;
+      if (cursor === null || this.#rejected !== null || !track.refusals.isPersistent(cursor, error)) throw error;
+      if (!(await isRejected(cursor, error, context, signal))) throw error;
+      this.#rejected = { cursor, refusal: error };
+      track.forgetCursors();
+      throw new CursorReplaced('a pass', error, context.pollIntervalMs);
+    }
+  }
+
+  /** Returns the stored position, or an earlier one if the service rejects its cursor. */
+  async #findStart(signal: AbortSignal): Promise<Position> {
+    const { cursor, since } = this.#pass;
+    if (this.#rejected === null || this.#rejected.cursor !== cursor) {
+      this.#rejected = null;
+      return { cursor, since };
+    }
+    return findRestartPosition(this.#pass, this.#rejected.refusal, this.lease.feed, this.context, signal);
+  }
+
+  onStep(): void {}
+
+  isLast(page: CheckedPage): boolean {
+    return this.#policy.endsAtUntil && reachesBeyond(page, this.#pass.until);
+  }
+
+  async admit(page: CheckedPage): Promise<CheckedPage | null> {
+    const { idle, lease, context } = this;
+    const { clock } = context;
+    if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, this.#signal))) return null;
+    this.#signal.throwIfAborted();
+    await assertSameOrganization(page, lease, context, this.#signal);
+    // A full page before the end may have its times from the answer. Nothing on it is left to the cursor, which is far ahead.
+    const { until } = this.#pass;
+    const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
+    return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, clock.now()) : page;
+  }
+
+  prepare(page: CheckedPage): CommitPage {
+    const { id, begunAt, until, cursor: from } = this.#pass;
+    const to = page.next ?? page.at.cursor;
+    const end = page.ending.claim;
+    const position = { lease: this.lease, id, begunAt, until, from, to, end, feedHadCursor: this.#feedHadCursor };
+    const progress = { pace: this.#pace, deliveredUpTo: deliveredUpTo(page, until), entries: page.items };
+    return (content) => this.store.commitPass({ ...position, ...progress, ...content });
+  }
+
+  async committed(page: CommittedPage, next: Next): Promise<boolean> {
+    const { track, context } = this;
+    const { clock, observer } = context;
+    this.#rejected = null;
+    this.#move(page);
+    if (this.#policy.findsSkipped) reportSkipped(page.counts, observer);
+    else reportLoadings(page, observer);
+    if (page.ending.failure !== undefined) throw page.ending.failure;
+    if (next === 'stuck') track.forgetCursors(); // after the pause the same cursors may return
+    const { pauseMs } = this.#policy;
+    if (next === 'more' && pauseMs > 0) await clock.sleep(pauseMs, this.#signal);
+    return clock.monotonic() < this.#sliceEndsAt;
+  }
+
+  /** Updates the pass after a commit, and reports its progress. */
+  #move(page: CommittedPage): void {
+    const { clock, observer } = this.context;
+    const { kind, until, ...before } = this.#pass;
+    const upTo = later(before.deliveredUpTo, deliveredUpTo(page, until));
+    const entries = before.entries + page.items;
+    const stored = before.stored + page.counts.inserted + page.counts.updated;
+    this.#pass = { ...this.#pass, cursor: page.next ?? page.at.cursor, deliveredUpTo: upTo, entries, stored };
+    const leftMs = upTo === null ? null : until.getTime() - upTo.getTime();
+    this.#pace = this.#meter.measure(clock.monotonic(), page.items, leftMs);
+    observer.reading(kind, { entries, deliveredUpTo: upTo, pace: this.#pace });
+  }
+}
+
+/** Waits a short time for the feed to be idle. Returns whether it is; if not, the pages must release their memory for others. */
+async function waitForIdle(idle: IdleGate, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  if (idle.isOpen) return true;
+  const timeout = linkedSignal(signal);
+  void idle.wait(timeout.signal).then(timeout.abort);
+  await clock.sleep(IDLE_TIMEOUT_MS, timeout.signal);
+  timeout.abort();
+  timeout.unlink();
+  return idle.isOpen;
+}
+
+function withoutLaterEntries(page: CheckedPage, until: Date, wallClock: number): CheckedPage {
+  const isDue = (entry: CheckedEntry) => {
+    const { deliveredAt } = (entry.result ?? entry).accepted.run;
+    return (possibleDelivery(deliveredAt, wallClock) ?? until) <= until;
+  };
+  return { ...page, entries: page.entries.filter(isDue) };
+}
+
+function deliveredUpTo({ provenUpTo }: CheckedPage | CommittedPage, until: Date): Date | null {
+  return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
+}
+
+/** Reports the runs that the cursor had skipped. Stored revisions that only lacked a value were not skipped. */
+function reportSkipped({ inserted, updated, filled }: CommitCounts, observer: SyncObserver): void {
+  const found = { first: inserted, later: updated - filled };
+  if (found.first + found.later > 0) observer.reconciled(found);
+}
+
+function later(a: Date | null, b: Date | null): Date | null {
+  return a === null || (b !== null && b > a) ? b : a;
+}

@@ -1,0 +1,108 @@
+import type { LeaderContext } from './context.js';
+import { createRecentCursors } from './page/cursors.js';
+import { nextAfter } from './page/end-of-feed.js';
+import type { DeadEnd, Next } from './page/ending.js';
+import type { CheckedPage, CommittedPage } from './page/page.js';
+import type { Position, Reading, SyncObserver } from './ports/index.js';
+import { type PrefetchOptions, prefetchPages } from './prefetch/prefetch-pages.js';
+import { createCursorRefusals } from './recovery/rejected-cursor.js';
+import type { PageTarget } from './writer/page-target.js';
+import { PageWriter } from './writer/write-pages.js';
+
+/** The feed or a pass, whose pages are read and committed. */
+export interface PageReader extends PageTarget, PrefetchOptions {
+  readonly what: Reading;
+  readonly track: Track;
+  /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
+  admit(page: CheckedPage): Promise<CheckedPage | null>;
+  /** Called after the commit of each page, with what follows it. Returns whether to read on. */
+  committed(page: CommittedPage, next: Next): Promise<boolean>;
+}
+
+/** What is remembered of the pages of the feed or of a pass, until it ends. */
+export class Track {
+  readonly refusals = createCursorRefusals();
+  #recentCursors = createRecentCursors();
+  #deadEnd: DeadEnd | null = null;
+  #at: Position = { cursor: null, since: null };
+
+  /** The position that the last committed page led to. */
+  get at(): Position {
+    return this.#at;
+  }
+
+  /** The dead end that the last committed page found. */
+  get deadEnd(): DeadEnd | null {
+    return this.#deadEnd;
+  }
+
+  /** Called before pages are read from a position. If it is not where the last one led, a cursor may return without a circle. */
+  start(at: Position): void {
+    if (at.cursor !== this.#at.cursor) this.forgetCursors();
+    this.#at = at;
+  }
+
+  /** A cursor may return now without a circle. */
+  forgetCursors(): void {
+    this.#recentCursors = createRecentCursors();
+  }
+
+  /** Called after the commit of each page, in order. Returns what follows it. */
+  after(page: CommittedPage): Next {
+    const next = nextAfter(page, page.ending, page.endClaimed, this.#recentCursors);
+    this.#deadEnd = page.ending.deadEnd;
+    this.#at = { ...this.#at, cursor: page.next ?? this.#at.cursor };
+    // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
+    if (next === 'end') this.forgetCursors();
+    return next;
+  }
+}
+
+/**
+ * Reads and commits pages from a position on, until one does not lead further or the signal aborts. Returns what follows the last one.
+ * While one page is committed, the next ones are read.
+ */
+export async function readPages(
+  start: Position,
+  reader: PageReader,
+  context: LeaderContext,
+  signal: AbortSignal,
+): Promise<Next> {
+  const { what, track } = reader;
+  track.start(start);
+  const pages = prefetchPages(start, track.deadEnd, reader, context, signal);
+  const take = async (maxJoined: number) => {
+    const taken = await pages.take(maxJoined);
+    if (taken.length === 0) return [];
+    track.refusals.accepted();
+    const admitted = await Promise.all(taken.map((page) => reader.admit(page)));
+    return admitted.filter((page) => page !== null);
+  };
+  const source = { ...pages, take };
+  const reportAndGoOn = async (page: CommittedPage, next: Next): Promise<boolean> => {
+    const { polls, commitBegunAt, committedAt, counts } = page;
+    context.observer.committed(counts, what === 'feed' ? page.deliveries : []);
+    context.observer.pageStored({ reading: what, polls, commitBegunAt, committedAt, counts });
+    if (page.lacksMemory) context.retryWakeUp.wake();
+    return (await reader.committed(page, next)) && next === 'more';
+  };
+  let last: Next = 'more';
+  try {
+    for await (const page of new PageWriter(source, reader, context.clock, signal).write()) {
+      const next = page.kind === 'fenced' ? 'fenced' : track.after(page);
+      if (last === 'more') last = next;
+      if (page.kind === 'fenced' || !(await reportAndGoOn(page, next))) pages.stop();
+    }
+    return last;
+  } finally {
+    pages.close();
+  }
+}
+
+/** Reports the outcomes for the truncated entries of a committed page. */
+export function reportLoadings({ loadings }: CommittedPage, observer: SyncObserver): void {
+  const { resolved, pending, skipped } = loadings;
+  observer.truncated('resolved', resolved);
+  observer.truncated('pending', pending);
+  observer.truncated('skipped', skipped);
+}

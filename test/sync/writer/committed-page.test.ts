@@ -1,0 +1,45 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+it('releases a page once it is committed, although a report on it waits for the database', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  service.feed.push(...Array.from({ length: 10 }, (_, n) => entryJson({ scanId: `scan-${n}` })));
+  const bodies: WeakRef<Uint8Array>[] = [];
+  const readPage = service.readPage.bind(service);
+  service.readPage = async (...request) => {
+    const page = await readPage(...request);
+    if (page.items.length > 0) bodies.push(new WeakRef(page.body));
+    return page;
+  };
+  const store = new ModelStore(clock.monotonic);
+  const budget = createMemoryBudget(64 * 1024 * 1024);
+  const whileReporting: { readonly reserved: number; readonly bodies: readonly unknown[] }[] = [];
+  const storeStuck = store.storeStuck.bind(store);
+  store.storeStuck = async (...given) => {
+    await turn();
+    collectGarbage();
+    whileReporting.push({ reserved: budget.reservedBytes, bodies: bodies.map((body) => body.deref()) });
+    return storeStuck(...given);
+  };
+  const stop = new AbortController();
+  const following = syncFeed(engineContext({ clock, service, store, budget }), stop.signal);
+  while (whileReporting.length === 0) await clock.advance(100);
+  stop.abort();
+  await clock.run(following);
+  expect(store.rows.size).toBe(10);
+  expect(whileReporting[0]?.bodies).toEqual([undefined]);
+  expect(whileReporting[0]?.reserved).toBeLessThan(100); // the next page, which is empty
+});
