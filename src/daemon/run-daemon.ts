@@ -40,7 +40,7 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
   const invalidFeeds = () => invalid.entries().length;
   const parts = openSharedParts(settings, context, { single, invalidFeeds }, stop);
   const { shared, metrics, readiness } = parts;
-  const { feeds, reports, runsWritten } = createFeeds(shared, onBug);
+  const feeds = createFeeds(shared, onBug);
   const liveness = livenessOf(feeds.running);
   const admin = startAdminServer({
     ...settings.admin,
@@ -63,28 +63,17 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
   };
   /** Settles after the signal has aborted and everything is stopped. Rejects only because of a bug, once everything is stopped. */
   const stopped: Promise<void> = run();
-  return { admin, reports, runsWritten, stopped };
+  return { admin, reports: () => feeds.running().map((feed) => feed.report()), stopped };
 }
 
-/** Creates the set of feeds, which is empty at first, and what reports on them. */
-function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
-  let writtenByStopped = 0;
-  const feeds = createFeedSet(
-    (of, until, { startDelayFraction, isFirst, ...place }) => {
-      // A predecessor of the process is replaced only at its start. Later, a holder that looks like one is another container.
-      const parts = isFirst ? shared : { ...shared, isDead: () => false };
-      const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
-      return runFeed(of, parts, until, { ...place, firstPollInMs });
-    },
-    (feed) => {
-      writtenByStopped += feed.report().runsWritten;
-    },
-    onBug,
-  );
-  const reports = () => feeds.running().map((feed) => feed.report());
-  /** Returns the number of runs stored for the first time or with a higher revision since the start. */
-  const runsWritten = () => reports().reduce((sum, report) => sum + report.runsWritten, writtenByStopped);
-  return { feeds, reports, runsWritten };
+/** Creates the set of feeds, which is empty at first. */
+function createFeeds(shared: SharedParts, onBug: (error: unknown) => void): FeedSet {
+  return createFeedSet((of, until, { startDelayFraction, isFirst, ...relations }) => {
+    // A predecessor of the process is replaced only at its start. Later, a holder that looks like one is another container.
+    const parts = isFirst ? shared : { ...shared, isDead: () => false };
+    const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
+    return runFeed(of, parts, until, { ...relations, firstPollInMs });
+  }, onBug);
 }
 
 interface FollowContext {

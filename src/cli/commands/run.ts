@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
-import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
+import { type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger, type Logger } from '../../observability/log/logger.js';
 import type { PageTracer } from '../../observability/tracing/tracer.js';
@@ -46,17 +46,12 @@ export function register(program: Command): void {
       process.on('SIGUSR2', logger.toggleDebug);
       const tracer = await openTracer(settings, logger);
       const startedAt = systemClock.monotonic();
-      let daemon: Daemon | undefined;
       await untilStopped(
-        (signal) => {
-          daemon = runDaemon(settings, source, { logger, tracer, clock: systemClock }, signal);
-          return daemon.stopped;
-        },
+        (signal) => runDaemon(settings, source, { logger, tracer, clock: systemClock }, signal).stopped,
         settings.process.shutdownTimeoutMs,
         (signal) => logger.info('stopping', { signal }),
       );
-      const seconds = Math.round((systemClock.monotonic() - startedAt) / 1000);
-      logger.info('stopped', { runsWritten: daemon?.runsWritten() ?? 0, seconds });
+      logger.info('stopped', { seconds: Math.round((systemClock.monotonic() - startedAt) / 1000) });
     });
 }
 

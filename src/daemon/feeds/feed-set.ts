@@ -25,15 +25,8 @@ export interface StartOptions extends FeedRelations {
 /** Starts a feed, which ends when the signal aborts. */
 export type StartFeed = (settings: Settings, signal: AbortSignal, options: StartOptions) => RunningFeed;
 
-/**
- * @param onStopped called when a feed has stopped, for whatever reason
- * @param onFailed called after that, if the reason is a bug
- */
-export function createFeedSet(
-  start: StartFeed,
-  onStopped: (feed: RunningFeed) => void,
-  onFailed: (error: unknown) => void,
-) {
+/** @param onFailed called when a feed has stopped because of a bug */
+export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => void) {
   const wanted = new Map<string, Settings>();
   const startOptions = new Map<string, StartOptions>();
   const followed = new Map<string, Followed>();
@@ -49,12 +42,8 @@ export function createFeedSet(
     const stop = new AbortController();
     const feed = start(settings, stop.signal, options);
     followed.set(name, { settings, feed, stop });
-    const remove = () => {
-      followed.delete(name);
-      onStopped(feed);
-    };
     feed.stopped
-      .finally(remove)
+      .finally(() => followed.delete(name))
       .then(() => update(name))
       .catch(onFailed);
   };
