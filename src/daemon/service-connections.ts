@@ -1,11 +1,12 @@
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../core/clock.js';
-import type { ServiceClientOptions } from '../service/client.js';
+import { packageVersion } from '../core/package.js';
+import { ServiceClient, type ServiceClientOptions } from '../service/client.js';
 import { createDispatcher } from '../service/http/dispatcher.js';
 import { obeyRetryAfter } from '../service/http/obey-retry-after.js';
 import { createRateLimit } from '../service/http/rate-limit.js';
 import type { ServiceSettings } from '../settings/settings.js';
-import { createClient } from './open-client.js';
+import { largestAnswerBytes } from './memory.js';
 
 export type ServiceConnections = ReturnType<typeof createServiceConnections>;
 
@@ -21,10 +22,22 @@ export function createServiceConnections(connections: number, clock: Clock, look
     limitRate: createRateLimit(requestsPerSecond, clock),
   });
   return {
-    open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']) {
+    open(settings: ServiceSettings, onRequest?: ServiceClientOptions['onRequest']) {
       shared ??= open(settings);
-      const client = createClient(settings, shared.dispatcher, onRequest);
+      const client = new ServiceClient({
+        baseUrl: settings.baseUrl,
+        allowHttp: true, // the settings have checked it
+        apiKey: settings.readApiKey,
+        requestTimeoutMs: settings.requestTimeoutMs,
+        maxResponseBytes: largestAnswerBytes(),
+        dispatcher: shared.dispatcher,
+        userAgent: `scanfeed/${packageVersion()}`,
+        onRequest,
+      });
       return {
+        /** Sends requests at once. */
+        client,
+        /** Sends requests at the rate of the settings, and none before the time that the service asked for. */
         service: obeyRetryAfter(shared.limitRate(client), clock),
         /** Cancels its running requests. */
         close: () => client.close(),

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { HttpStatusError } from '../../service/errors/status-errors.js';
-import { createRateLimit } from '../../service/http/rate-limit.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
 import { judgeResult } from '../../sync/results/full-result.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
@@ -8,7 +7,7 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption, hasFeedsFile, readFeedSettings } from '../context/feed-settings.js';
 import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
-import { withClient, withService } from '../context/with-service.js';
+import { withService, withServiceOf } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
 import { printable } from '../terminal/format.js';
 import { describeRun, markdownOf } from '../terminal/show-run.js';
@@ -49,12 +48,8 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
   if (given.feed !== undefined && !hasFeedsFile(io))
     throw new CommandFailure('--feed requires --save or SCANFEED_FEEDS_FILE', EXIT.usage);
   const { service: settings } = await readFeedSettings(io, { feed: given.feed, need: ['service'] });
-  const run = await withClient(settings, 1, (client) =>
-    read(
-      createRateLimit(settings.requestsPerSecond)(client),
-      { scanId, markdown: given.markdown === true, baseUrl: settings.baseUrl },
-      io,
-    ),
+  const run = await withService(settings, 1, io.clock, (service) =>
+    read(service, { scanId, markdown: given.markdown === true, baseUrl: settings.baseUrl }, io),
   );
   show(run, given, io);
 }
@@ -106,10 +101,10 @@ function requireMarkdown(answer: RawRun): string {
 }
 
 async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
-  const { settings, feed } = work;
+  const { settings } = work;
   const stored = await findOwn(scanId, work);
   const markdown = given.markdown === true || settings.feed.markdown;
-  const run = await withService(settings.service, feed, 1, (service) =>
+  const run = await withServiceOf(work, 1, io.clock, (service) =>
     read(service, { scanId, markdown, baseUrl: settings.service.baseUrl }, io),
   );
   show(run, given, io);

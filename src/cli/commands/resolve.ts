@@ -1,14 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
 import { createProcessBudget } from '../../daemon/memory.js';
-import { obeyRetryAfter } from '../../service/http/obey-retry-after.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
-import { withService } from '../context/with-service.js';
+import { withServiceOf } from '../context/with-service.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
 import { type ProgressLine, progressLine } from '../terminal/progress-line.js';
@@ -64,8 +63,8 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
   await withFeed(io, { feed, need: ['service'] }, async (work) => {
     const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
     const progress = progressLine(io);
-    const { settings } = work;
-    const results = await withService(settings.service, work.feed, settings.feed.resolveConcurrency, (service) =>
+    const connections = work.settings.feed.resolveConcurrency;
+    const results = await withServiceOf(work, connections, io.clock, (service) =>
       resolveAll(chosen, revisions, work, service, io, progress),
     ).finally(() => progress.clear());
     report(results, json, io);
@@ -135,7 +134,7 @@ async function resolveAll(
 function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
   const { feed, database } = work.settings;
   const store = openFeedStore(work, clock);
-  const watched = watchService(obeyRetryAfter(service, clock), (error) => stop.abort(error));
+  const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = createProcessBudget(memoryBudgetBytes);
   const keptDays = database.retention.runs;

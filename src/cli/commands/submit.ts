@@ -6,7 +6,7 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readFeedSettings } from '../context/feed-settings.js';
 import { numberOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
-import { withClient } from '../context/with-service.js';
+import { withService } from '../context/with-service.js';
 import { awaitRuns, isOpen } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
 import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
@@ -72,7 +72,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
     const files = await checkAll(paths, io, signal);
     if (signal.aborted) return;
     results = 'unknown';
-    const submitted = await withClient(service, options.concurrency, (client) =>
+    const submitted = await withService(service, options.concurrency, io.clock, (_, client) =>
       submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
     );
     results = submitted;

@@ -7,7 +7,7 @@ import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
 import { requireRange, timeOption } from '../context/parse-options.js';
 import { type FeedCommandContext, withFeedOf } from '../context/with-feed.js';
-import { withService } from '../context/with-service.js';
+import { withServiceOf } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type VerifiedPage, verifyFeed } from '../verify/verify-feed.js';
@@ -104,7 +104,7 @@ interface Comparison {
 async function compareAll({ work, since, until, printer, summary }: Comparison, io: CommandProcess): Promise<boolean> {
   const progress = progressLine(io);
   try {
-    return await withService(work.settings.service, work.feed, 1, async (service) => {
+    return await withServiceOf(work, 1, io.clock, async (service) => {
       for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
         const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
         if (differences.length > 0) progress.clear();

@@ -1,10 +1,11 @@
-import { openClient } from '../../daemon/open-client.js';
+import type { Clock } from '../../core/clock.js';
+import { createServiceConnections } from '../../daemon/service-connections.js';
 import type { ServiceClient } from '../../service/client.js';
-import { createRateLimit } from '../../service/http/rate-limit.js';
 import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { CommandFailure } from './exit.js';
+import type { FeedCommandContext } from './with-feed.js';
 
 /** Kinds of failures that every request of a command would meet. */
 export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
@@ -17,28 +18,30 @@ export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
   'redirect',
 ]);
 
-/** Opens a client for one command and closes it after the work. */
-export async function withClient<T>(
+/** Opens the service for one command, within the configured rate, and closes it after the work. */
+export async function withService<T>(
   settings: ServiceSettings,
   connections: number,
-  work: (client: ServiceClient) => Promise<T>,
+  clock: Clock,
+  work: (service: FeedService, client: ServiceClient) => Promise<T>,
 ): Promise<T> {
-  const { client, close } = openClient(settings, connections);
-  return work(client).finally(close);
+  const services = createServiceConnections(connections, clock);
+  const { service, client, close } = services.open(settings);
+  return work(service, client).finally(() => close().then(services.close));
 }
 
 /**
- * Opens the service of a feed for one command, within the configured rate.
+ * Opens the service of a feed like {@link withService}.
  * @throws CommandFailure if the feed belongs to another address: runs of two services must not be mixed
  */
-export async function withService<T>(
-  settings: ServiceSettings,
-  feed: FeedRow,
+export async function withServiceOf<T>(
+  { settings: { service: settings }, feed }: FeedCommandContext<'service'>,
   connections: number,
+  clock: Clock,
   work: (service: FeedService) => Promise<T>,
 ): Promise<T> {
   requireOwnService(settings, feed);
-  return withClient(settings, connections, (client) => work(createRateLimit(settings.requestsPerSecond)(client)));
+  return withService(settings, connections, clock, work);
 }
 
 /** @throws CommandFailure if the feed belongs to another address */

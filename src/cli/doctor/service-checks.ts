@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import { type FeedFilters, filterParameters } from '../../core/feed-filters.js';
 import { isLoopback } from '../../core/loopback.js';
 import type { ServiceClient } from '../../service/client.js';
-import { withClient } from '../context/with-service.js';
+import { withService } from '../context/with-service.js';
 import {
   type Checks,
   type Finding,
@@ -57,7 +57,7 @@ export async function checkService({ service, feed }: UsableSettings, clock: Clo
   }
   const { baseUrl } = service;
   const { filters } = feed;
-  return withClient(service, 1, async (client) => {
+  return withService(service, 1, clock, async (_, client) => {
     const readEntry = (documentType: string | null) => readFirstEntry(client, { ...filters, documentType }, clock);
     const { route, value } = await observeRoute(baseUrl, () => Promise.allSettled([readEntry(null)]));
     const [first] = value;
