@@ -12,17 +12,5 @@ export interface CommitCounts {
   readonly stored: readonly string[];
 }
 
-/** The effect of a commit that wrote nothing. */
-export const NO_COUNTS: CommitCounts = {
-  inserted: 0,
-  updated: 0,
-  filled: 0,
-  unchanged: 0,
-  stale: 0,
-  quarantined: 0,
-  conflicts: 0,
-  stored: [],
-};
-
 /** Maximum number of rows that are counted for one figure of the status of a feed, which is read every few seconds. */
 export const MAX_COUNTED = 10_000;

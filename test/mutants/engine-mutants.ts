@@ -238,11 +238,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a full page whose cursor stands still is the end',
     patch(endOfFeed, '= items < limit &&', '= items <= limit &&'),
-    patch(endOfFeed, 'listed.items < limit &&', 'listed.items <= limit &&'),
+    patch(endOfFeed, 'listed.items < page.limit &&', 'listed.items <= page.limit &&'),
   ),
   engine(
     'a page without a cursor that the filters shortened is the end',
-    patch(endOfFeed, 'if (hidesNothing(filters)) return true;', 'if (filters !== null) return true;'),
+    patch(endOfFeed, '(hidesNothing(filters) || ', '(filters !== null || '),
   ),
   engine(
     'a repeated page that brings something new is the end',

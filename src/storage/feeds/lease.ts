@@ -123,10 +123,7 @@ export function createLeases(
   };
 }
 
-/**
- * Condition: something was read already, and the new filters may include runs that the old ones excluded. A filter that an
- * earlier version did not store hid nothing.
- */
+/** Condition: something was read already, and the new filters may include runs that the old ones hid. A filter not stored hid nothing. */
 const ARE_WIDENED = sql`(
               (feed.cursor IS NOT NULL OR feed.resume_since IS NOT NULL OR feed.data_complete_as_of IS NOT NULL)
               AND EXISTS (SELECT FROM jsonb_each(feed.filters) AS old (filter, setting)

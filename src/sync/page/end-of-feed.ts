@@ -1,7 +1,6 @@
 import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
-import type { FeedService, Position } from '../ports/index.js';
-import type { RecentCursors } from './cursors.js';
-import { cursorRejection } from './cursors.js';
+import type { PageReader, Position } from '../ports/index.js';
+import { cursorRejection, type RecentCursors } from './cursors.js';
 import { type DeadEnd, type Ending, IS_LAST, LEADS_FURTHER, type Next } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
@@ -17,14 +16,15 @@ export async function findEnding(
   page: PolledPage,
   previous: DeadEnd | null,
   filters: FeedFilters,
-  service: Pick<FeedService, 'readPage'>,
+  service: PageReader,
   signal: AbortSignal,
 ): Promise<Ending> {
-  const verdict = await isEndOfFeed(page, filters, service, signal);
+  const listUnfiltered = unfilteredList(page, service, signal);
+  const verdict = await isEndOfFeed(page, filters, listUnfiltered);
   if (verdict === 'end') return IS_LAST;
   if (verdict === 'unclear') return { ...LEADS_FURTHER, isUnclear: true };
   try {
-    const deadEnd = await findDeadEnd(page, filters, service, signal);
+    const deadEnd = await findDeadEnd(page, filters, listUnfiltered);
     const isSecondLook = deadEnd?.isShort === true && previous?.cursor === deadEnd.cursor;
     const isUnclear = deadEnd !== null && deadEnd.isShort !== false;
     return { claim: isSecondLook ? 'ifNothingNew' : 'no', isUnclear, deadEnd };
@@ -33,34 +33,42 @@ export async function findEnding(
   }
 }
 
+type ListUnfiltered = ReturnType<typeof unfilteredList>;
+
+/**
+ * Creates a function that lists entries at the position of a page without filters. It returns `refused` if the service refuses
+ * the request like one with a rejected cursor, as it does if it binds cursors to their filters.
+ */
+function unfilteredList({ at }: PolledPage, service: PageReader, signal: AbortSignal) {
+  return async (limit: number) => {
+    try {
+      return await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
+    } catch (error) {
+      if (cursorRejection(error) === null) throw error;
+      return 'refused';
+    }
+  };
+}
+
 /** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
 type EndVerdict = 'end' | 'more' | 'unclear';
 
 /**
  * Returns whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
  * moved may have skipped runs that the filters hide, and more may follow. Then the same position is requested once without
- * filters. The result is valid as of the page's own poll, which was sent earlier. A service that binds cursors to their filters
- * refuses this request like one with a rejected cursor, and a cache may answer it; then the next poll decides. A missing cursor proves nothing.
+ * filters. The result is valid as of the page's own poll, which was sent earlier. If the service refuses that request, or a cache
+ * answers it, the next poll decides. A missing cursor proves nothing.
  */
-async function isEndOfFeed(
-  page: PolledPage,
-  filters: FeedFilters,
-  service: Pick<FeedService, 'readPage'>,
-  signal: AbortSignal,
-): Promise<EndVerdict> {
+async function isEndOfFeed(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<EndVerdict> {
   const { at, next, items } = page;
   if (items > 0 || next === null) return 'more';
   // The response to `since` may lack entries, and more may follow: the next page decides.
   if (at.cursor === null && at.since !== null) return 'more';
   if (next === at.cursor || hidesNothing(filters)) return 'end';
-  try {
-    const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, 1, signal);
-    if (listed === null || listed.items > 0) return 'more';
-    return listed.isCached ? 'unclear' : 'end';
-  } catch (error) {
-    if (cursorRejection(error) === null) throw error;
-    return 'unclear';
-  }
+  const listed = await list(1);
+  if (listed === 'refused') return 'unclear';
+  if (listed === null || listed.items > 0) return 'more';
+  return listed.isCached ? 'unclear' : 'end';
 }
 
 /** Returns whether a page proves that everything up to a delivery time was read. */
@@ -69,7 +77,7 @@ export function reachesBeyond({ provenUpTo }: Pick<CheckedPage, 'provenUpTo'>, u
 }
 
 /** Returns whether a page is a dead end: its cursor is missing or did not move. */
-export function isDeadEnd({ at, next }: Pick<PolledPage, 'at' | 'next'>): boolean {
+export function isDeadEnd({ at, next }: PolledPage): boolean {
   return next === null || next === at.cursor;
 }
 
@@ -82,16 +90,11 @@ const MAX_PAGE_ENTRIES = 200;
  * nothing. If the response is full or has a cursor, the page does not prove the end. Then the next request asks for more entries:
  * a short response proves the end. At the maximum, it asks for one entry less than was listed, which should return a cursor.
  */
-async function findDeadEnd(
-  page: PolledPage,
-  filters: FeedFilters,
-  service: Pick<FeedService, 'readPage'>,
-  signal: AbortSignal,
-): Promise<DeadEnd | null> {
+async function findDeadEnd(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<DeadEnd | null> {
   const { at, next, items, limit } = page;
   if (!isDeadEnd(page) || page.cursorUnusable) return null;
   if (page.isCached) return { cursor: at.cursor, isShort: null, limit };
-  const isShort = items < limit && (await isShortUnfiltered(page, filters, service, signal));
+  const isShort = items < limit && (hidesNothing(filters) || (await isShortUnfiltered(page, list)));
   if (isShort !== false) return { cursor: at.cursor, isShort, limit };
   if (next !== null) return null;
   const another = limit < MAX_PAGE_ENTRIES ? Math.min(2 * limit, MAX_PAGE_ENTRIES) : Math.max(1, items - 1);
@@ -99,21 +102,10 @@ async function findDeadEnd(
 }
 
 /** Returns whether a short dead end is also short without filters; null if the service refuses that request, or a cache answers it. */
-async function isShortUnfiltered(
-  { at, limit }: PolledPage,
-  filters: FeedFilters,
-  service: Pick<FeedService, 'readPage'>,
-  signal: AbortSignal,
-): Promise<boolean | null> {
-  if (hidesNothing(filters)) return true;
-  try {
-    const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
-    if (listed?.isCached) return null;
-    return listed !== null && listed.items < limit && isDeadEnd({ at, next: listed.next });
-  } catch (error) {
-    if (cursorRejection(error) === null) throw error;
-    return null;
-  }
+async function isShortUnfiltered(page: PolledPage, list: ListUnfiltered): Promise<boolean | null> {
+  const listed = await list(page.limit);
+  if (listed === 'refused' || listed?.isCached) return null;
+  return listed !== null && listed.items < page.limit && isDeadEnd({ ...page, next: listed.next });
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
-import type { FeedRequest, FeedService } from '../ports/index.js';
+import type { FeedRequest, PageReader } from '../ports/index.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 
 /** A request for one entry, to see whether the service lists anything. */
@@ -10,11 +10,7 @@ export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
 const MAX_PROBE_BYTES = 1024 * 1024;
 
 /** Returns whether the service lists anything there. Rejects if it refuses the request. */
-export async function listsAnything(
-  service: Pick<FeedService, 'readPage'>,
-  probe: Probe,
-  signal: AbortSignal,
-): Promise<boolean> {
+export async function listsAnything(service: PageReader, probe: Probe, signal: AbortSignal): Promise<boolean> {
   const listed = await listEntries(service, probe, 1, signal);
   return listed === null || listed.items > 0;
 }
@@ -24,7 +20,7 @@ export async function listsAnything(
  * service refuses the request. It may be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
-  service: Pick<FeedService, 'readPage'>,
+  service: PageReader,
   probe: Probe,
   limit: number,
   signal: AbortSignal,

@@ -3,7 +3,7 @@ import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext, ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
-import type { BodyBounds, FeedRequest, FeedService, FeedStart, Position } from '../ports/index.js';
+import type { BodyBounds, FeedRequest, FeedStart, PageReader, Position } from '../ports/index.js';
 import { isUsableCursor } from './cursors.js';
 import type { ReceivedPage } from './page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
@@ -57,7 +57,7 @@ export async function receivePageWithin(
 
 /** Requests the page at a position. */
 export async function requestPage(
-  service: Pick<FeedService, 'readPage'>,
+  service: PageReader,
   settings: ReadSettings,
   clock: Pick<Clock, 'monotonic' | 'now'>,
   at: Position,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
-import type { FeedService, Position } from '../ports/index.js';
+import type { PageReader, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
 import { findEnding, isDeadEnd, nextAfter, pageLimitAt } from './end-of-feed.js';
 import type { DeadEnd, Next } from './ending.js';
@@ -11,7 +11,7 @@ import { requestPage } from './read-page.js';
 
 /** Dependencies for reading the feed without storing it. */
 export interface WalkContext {
-  readonly service: Pick<FeedService, 'readPage'>;
+  readonly service: PageReader;
   readonly read: ReadSettings;
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
 }

@@ -87,14 +87,18 @@ export interface RawRun {
   readonly places: FieldPlaces;
 }
 
-/** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */
-export interface FeedService {
+/** Reads pages of the feed. Rejects with a {@link Failure} or with the signal's reason. */
+export interface PageReader {
   /** @param whileQueued wraps the wait for the turn of the request, if the rate of requests is limited */
   readPage(
     request: FeedRequest & Partial<BodyBounds>,
     signal: AbortSignal,
     whileQueued?: (turn: Promise<void>) => Promise<void>,
   ): Promise<RawPage>;
+}
+
+/** The service, as the engine uses it. Both methods reject with a {@link Failure} or with the signal's reason. */
+export interface FeedService extends PageReader {
   readRun(
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,

@@ -1,7 +1,7 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { NO_COUNTS } from '../../../src/core/counts.js';
 import { createOtlpTracer } from '../../../src/observability/tracing/otlp-tracer.js';
 import type { StoredPage } from '../../../src/sync/ports/index.js';
+import { NO_COUNTS } from '../../support/counts.js';
 import { handClock, recordingLogger } from '../../support/observed.js';
 import { attributesOf, startCollector } from '../../support/tracing/collector.js';
 

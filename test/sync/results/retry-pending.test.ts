@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { NO_COUNTS } from '../../../src/core/counts.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
+import { NO_COUNTS } from '../../support/counts.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
