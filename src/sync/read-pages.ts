@@ -31,7 +31,7 @@ export class Track {
     return this.#at;
   }
 
-  /** The dead end that the last committed page found. */
+  /** The dead end that the last committed page found, without those whose requests failed. */
   get deadEnd(): DeadEnd | null {
     return this.#deadEnd;
   }
@@ -50,7 +50,7 @@ export class Track {
   /** Called after the commit of each page, in order. Returns what follows it. */
   after(page: CommittedPage): Next {
     const next = nextAfter(page, page.ending, page.endClaimed, this.#recentCursors);
-    this.#deadEnd = page.ending.deadEnd;
+    if (page.ending.failure === undefined) this.#deadEnd = page.ending.deadEnd;
     this.#at = { ...this.#at, cursor: page.next ?? this.#at.cursor };
     // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
     if (next === 'end') this.forgetCursors();

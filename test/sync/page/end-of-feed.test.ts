@@ -182,6 +182,19 @@ it('stores the entries of a page when the request that would show whether it is 
   expect(feed()?.endReachedAt).toEqual(expect.any(Number));
 });
 
+it('claims the end although every second request that would show it fails', async () => {
+  const { deliver, follow, feed, service } = filteredFeed(withoutCursorAtEnd);
+  const asSent = service.readPage.bind(service);
+  let shown = 0;
+  service.readPage = async (request, signal) => {
+    if (request.filters.environment === 'all' && shown++ % 2 === 1) throw new ModelFailure('timeout', 'retry');
+    return asSent(request, signal);
+  };
+  deliver(1);
+  await follow(MINUTE);
+  expect(feed()?.endReachedAt).toEqual(expect.any(Number));
+});
+
 describe('when the database loses the entries of the last page before its second look', () => {
   it('stores them again without claiming the end of the feed', async () => {
     const { deliver, follow, feed, store } = filteredFeed(withoutCursorAtEnd);
