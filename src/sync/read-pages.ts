@@ -79,12 +79,19 @@ export async function readPages(
     return admitted.filter((page) => page !== null);
   };
   const source = { ...pages, take };
+  /** The failures of reports. Thrown at the end, because the commits that were begun are reported as well. */
+  const failures: unknown[] = [];
   const reportAndGoOn = async (page: CommittedPage, next: Next): Promise<boolean> => {
     const { polls, commitBegunAt, committedAt, counts } = page;
     context.observer.committed(counts, what === 'feed' ? page.deliveries : []);
     context.observer.pageStored({ reading: what, polls, commitBegunAt, committedAt, counts });
     if (page.lacksMemory) context.retryWakeUp.wake();
-    return (await reader.committed(page, next)) && next === 'more';
+    try {
+      return (await reader.committed(page, next)) && next === 'more';
+    } catch (error) {
+      failures.push(error);
+      return false;
+    }
   };
   let last: Next = 'more';
   try {
@@ -93,6 +100,7 @@ export async function readPages(
       if (last === 'more') last = next;
       if (page.kind === 'fenced' || !(await reportAndGoOn(page, next))) pages.stop();
     }
+    if (failures.length > 0) throw failures[0];
     return last;
   } finally {
     pages.close();

@@ -21,11 +21,14 @@ interface Options {
   readonly arrives?: (commit: PageCommit, reservedBytes: number) => void;
   /** Called once it is executed. The answer to a commit that throws is lost. */
   readonly executed?: (commit: PageCommit) => void;
+  /** Called when a report on a page is stored. */
+  readonly reported?: () => void;
 }
 
 /** Follows a feed to its end. Returns what happened to the commits: `0 sent`, `0 committed`, `10 fenced` by their positions. */
 async function follow(options: Options) {
   const { pages, over = () => ({}), arrivesAfterMs, arrives = () => {}, executed = () => {} } = options;
+  const { reported = () => {} } = options;
   const clock = new VirtualClock();
   const service = new ModelService();
   for (let n = 0; n < pages * PAGE; n += 1) service.feed.push(entryJson({ scanId: `scan-${n}`, ...over(n) }));
@@ -43,6 +46,11 @@ async function follow(options: Options) {
     events.push(`${from} ${outcome.kind}`);
     executed(commit);
     return outcome;
+  };
+  const storeStuck = store.storeStuck.bind(store);
+  store.storeStuck = async (...given) => {
+    reported();
+    return storeStuck(...given);
   };
   const polls: PollOutcome[] = [];
   const failures: unknown[] = [];
@@ -150,6 +158,19 @@ describe('the commit of a page', () => {
     expect(result.events).toEqual(['0 sent', '10 sent', '0 committed', '10 committed']);
     expect(result.failures).toEqual([new ModelFailure('connection')]);
     expect(result).toMatchObject({ inserted: 10, stored: 20, polls: ['entries', 'failed', 'end'] });
+  });
+
+  it('is reported when the report on the one before fails', async () => {
+    let failures = 1;
+    const result = await follow({
+      pages: 2,
+      arrivesAfterMs: ({ from }) => (from === '10' ? 100 : 10),
+      reported: () => {
+        if (failures-- > 0) throw new ModelFailure('connection');
+      },
+    });
+    expect(result.failures).toEqual([new ModelFailure('connection')]);
+    expect(result).toMatchObject({ inserted: 20, stored: 20, polls: ['entries', 'entries', 'failed', 'end'] });
   });
 
   it('does not begin before the one before has ended when either page has an entry for the quarantine', async () => {
