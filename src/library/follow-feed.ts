@@ -7,7 +7,7 @@ import { InvalidArgumentError } from '../service/errors/request-errors.js';
 import { dateOf, type FeedQuery, filtersOf } from '../service/feed-query.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
 import { type Step, walkFeed } from '../sync/page/walk-feed.js';
-import type { PageReader } from '../sync/ports/index.js';
+import type { PageService } from '../sync/ports/index.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/retry/backoff.js';
 import type { FeedPage } from './recognition-client.js';
 import { sortEntries } from './sort-entries.js';
@@ -69,7 +69,7 @@ export interface FollowedPage extends FeedPage {
  * @throws InvalidArgumentError
  */
 export async function* followFeed(
-  client: PageReader,
+  client: PageService,
   options: FollowOptions = {},
   ...more: readonly never[]
 ): AsyncGenerator<FollowedPage, void, undefined> {

@@ -55,6 +55,6 @@ export interface FeedContext {
 }
 
 /** Additional parts that the tasks of a leader share: the state of the database and the wake-up for retries. */
-export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure' | 'databaseAnswered'> {
+export interface LeaderContext extends FeedContext, DatabaseWatch {
   readonly retryWakeUp: RetryWakeUp;
 }

@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/core/clock.js';
 import type { CommitCounts } from '../../src/core/counts.js';
 import type { CheckedPage } from '../../src/sync/page/page.js';
 import type { FeedStore, LeaseGrant } from '../../src/sync/ports/index.js';
@@ -21,7 +22,6 @@ export async function commitAsEngine(bench: StoreBench, body: string | Uint8Arra
 /** Stores a page as the engine does, by this commit. */
 export function storeAlone(page: CheckedPage, store: FeedStore, lease: LeaseGrant, commit: CommitPage) {
   const target = { lease, store, breaker: createBreaker(), maxJoined: 1, maxCommits: 1, onStep: () => {} };
-  const clock = { monotonic: () => 0 };
   const alone = (send: () => ReturnType<CommitPage>) => send();
-  return storePage(page, { ...target, prepare: () => commit }, alone, clock, new AbortController().signal);
+  return storePage(page, { ...target, prepare: () => commit }, alone, systemClock, new AbortController().signal);
 }

@@ -1,5 +1,5 @@
 import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
-import type { CommitOutcome, FeedStore, PageCommit } from '../../sync/ports/index.js';
+import type { CommitOutcome, CommitStore, PageCommit } from '../../sync/ports/index.js';
 import { batchCalls } from '../connection/batch-calls.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
@@ -14,10 +14,7 @@ import { passPage } from './pass-page.js';
  * Creates the commits of the store. Each is one statement, so that no error inside it can be swallowed and an unknown outcome
  * leaves either everything or nothing. Returns `fenced` if the lease was lost or another position is stored.
  */
-export function createCommits(
-  { db, tables }: StoreConnection,
-  settings: CommitSettings,
-): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
+export function createCommits({ db, tables }: StoreConnection, settings: CommitSettings): CommitStore {
   const { monotonic, databaseClock } = settings;
 
   /** Runs the statement, which is built just before: the ages in it must not grow while it waits for a connection. */

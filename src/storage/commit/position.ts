@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { FeedStore } from '../../sync/ports/index.js';
+import type { PositionStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isHeld } from '../tables/lease-columns.js';
@@ -11,10 +11,7 @@ const POSITIONS_KEPT = sql.lit(300);
 const CURSORS_OFFERED = sql.lit(20);
 
 /** Creates the access to the current position of a feed and to its earlier ones. */
-export function createPositions(
-  { db, tables }: StoreConnection,
-  databaseClock: DatabaseClock,
-): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'storeStuck'> {
+export function createPositions({ db, tables }: StoreConnection, databaseClock: DatabaseClock): PositionStore {
   return {
     async readPosition(feed) {
       const row = await db

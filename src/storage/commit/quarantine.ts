@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import type { FeedStore, QuarantineEntry } from '../../sync/ports/index.js';
+import type { QuarantineEntry, QuarantineStore } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { isDeleted } from '../tables/retention.js';
 import type { QuarantineState } from '../tables/schema.js';
@@ -28,7 +28,7 @@ export async function findQuarantined(
 }
 
 /** Creates the engine's access to the quarantine. */
-export function createQuarantine(connection: StoreConnection): Pick<FeedStore, 'notYetQuarantined'> {
+export function createQuarantine(connection: StoreConnection): QuarantineStore {
   return {
     async notYetQuarantined(feed, entries) {
       const known = await findQuarantined(connection, feed, entries);

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
 import { type FeedFilters, UNFILTERED } from '../../core/feed-filters.js';
-import type { FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
+import type { FeedIdentity, LeaseGrant, LeaseStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
@@ -32,10 +32,7 @@ interface AcquiredRow {
 }
 
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
-export function createLeases(
-  { db, tables }: StoreConnection,
-  databaseClock: DatabaseClock,
-): Pick<FeedStore, 'acquireLease' | 'tryAcquireLease' | 'releaseLease'> {
+export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
   const requireSameService = async (feed: FeedIdentity) => {
     const stored = await db
       .selectFrom('feeds')

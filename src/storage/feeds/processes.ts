@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
-import type { FeedStore } from '../../sync/ports/index.js';
+import type { ProcessStore } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 
 /** Age after which the row of a process that was killed is deleted. */
 const KEPT_FOR = sql.lit('1 hour');
 
 /** Creates the access to the processes that share feeds. */
-export function createProcesses({ db, tables }: StoreConnection): Pick<FeedStore, 'checkIn' | 'checkOut'> {
+export function createProcesses({ db, tables }: StoreConnection): ProcessStore {
   return {
     async checkIn(holder, feeds, ttlMs) {
       const { rows } = await sql<{ holder: string }>`

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_COUNTED } from '../../core/counts.js';
-import type { FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../../sync/ports/index.js';
+import type { FeedStatus, LeaseGrant, LeaseRenewal, StatusStore } from '../../sync/ports/index.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
@@ -36,7 +36,7 @@ export function createStatus(
   { db, tables }: StoreConnection,
   monotonic: () => number,
   databaseClock = createDatabaseClock(monotonic),
-): Pick<FeedStore, 'readStatus' | 'readStatuses' | 'renewLease' | 'renewLeases'> {
+): StatusStore {
   const readStatuses = async (feeds: readonly string[]) => {
     const readAt = monotonic();
     const { rows } = await sql<StatusRow>`

@@ -14,7 +14,7 @@ const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.f
 const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
 
 /** Creates the engine's access to passes. */
-export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, 'commitPass'> {
+export function createPasses({ db, tables }: StoreConnection): PassStore {
   return {
     async nextPass(feed, kind) {
       const { rows } = await sql<Pass>`

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_REVISION } from '../../core/run-fields.js';
-import type { FeedStore, PendingReason, PostponedTry, StoredResult } from '../../sync/ports/index.js';
+import type { PendingReason, PendingStore, PostponedTry, StoredResult } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { lockHeld } from '../tables/lease-columns.js';
 
@@ -23,10 +23,7 @@ export const PENDING_RUN = [
 ] as const;
 
 /** Creates the engine's access to pending results. */
-export function createPendingRetries({
-  db,
-  tables,
-}: StoreConnection): Pick<FeedStore, 'findStored' | 'duePending' | 'adoptPending' | 'postponePending'> {
+export function createPendingRetries({ db, tables }: StoreConnection): PendingStore {
   return {
     /** Omits scans that are not stored. Deleted runs count as complete: their results must not be loaded. */
     async findStored(scanIds) {

@@ -1,8 +1,8 @@
-import type { FeedStore } from '../ports/index.js';
+import type { ProcessStore } from '../ports/index.js';
 import type { ProcessLeases } from './process-leases.js';
 
 /** Announces this process in a schema, so that processes that share feeds find each other. */
-export function createCheckIn(schema: string, store: Pick<FeedStore, 'checkIn' | 'checkOut'>, process: ProcessLeases) {
+export function createCheckIn(schema: string, store: ProcessStore, process: ProcessLeases) {
   const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, deadPredecessors } = process;
   const endedDead = new Set<string>();
   let checkedAt: number | null = null;

@@ -1,4 +1,12 @@
-import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
+import type {
+  FeedIdentity,
+  FeedStatus,
+  LeaseGrant,
+  LeaseRenewal,
+  LeaseStore,
+  ProcessStore,
+  StatusStore,
+} from '../ports/index.js';
 import { createCheckIn } from './check-in.js';
 import { createDueRenewals } from './due-renewals.js';
 import { MAX_ROUND_INTERVAL_MS, type ProcessLeases } from './process-leases.js';
@@ -12,17 +20,7 @@ type HeldLease = LeaseRenewal | 'extended';
 /** A schema with the leases of its feeds. */
 export interface LeaseSchema {
   readonly name: string;
-  readonly store: Pick<
-    FeedStore,
-    | 'acquireLease'
-    | 'tryAcquireLease'
-    | 'renewLease'
-    | 'renewLeases'
-    | 'releaseLease'
-    | 'readStatuses'
-    | 'checkIn'
-    | 'checkOut'
-  >;
+  readonly store: LeaseStore & ProcessStore & StatusStore;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
 }

@@ -3,14 +3,12 @@ import type { FeedService } from '../ports/index.js';
 import { whileRunning } from '../waiting/while-running.js';
 import type { MemoryBudget, MemoryTicket } from './memory-budget.js';
 
-type Waiting = Pick<FeedContext, 'budget' | 'service' | 'observer' | 'clock' | 'stepMs'>;
-
 /**
  * Returns the context of a loop that ticks while it waits for memory or for its turn to request a page. Both waits end when others
  * make progress, and may take long. While an earlier page of the loop is in memory, the next one may wait for that one. It does
  * not tick then, so that a hung loop is noticed.
  */
-export function tickWhileWaiting<Context extends Waiting>(context: Context): Context {
+export function tickWhileWaiting<Context extends FeedContext>(context: Context): Context {
   const { budget, service, observer, clock, stepMs } = context;
   const open = new Set<MemoryTicket>();
 

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { Failure } from '../../core/errors.js';
 import type { ReadField } from '../../core/json/field-places.js';
 import { bytesOf, elementRanges, memberRanges, sliceOf } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
@@ -67,7 +66,7 @@ export function checkEntries(page: RawPage): CheckedEntries {
 }
 
 /** Returns whether the body may contain values that PostgreSQL refuses, or that parsing hides. */
-function isSuspect({ body, facts }: Pick<RawPage, 'body' | 'facts'>): boolean {
+function isSuspect({ body, facts }: RawPage | RawRun): boolean {
   return facts.hasSpecialEscapes || mayExceedLimits(facts, body.length) || !isUtf8(body);
 }
 
@@ -114,7 +113,7 @@ export function withPending(entry: CheckedEntry, pending: PendingReason): Checke
 /** Returns a quarantine row for an entry that PostgreSQL does not accept. */
 export function refusedEntry(
   { accepted, payload }: CheckedEntry,
-  { constraint }: Pick<Failure, 'constraint'> = {},
+  { constraint }: { readonly constraint?: string | undefined } = {},
 ): QuarantineEntry {
   const { scanId, revision } = accepted.run;
   return {

@@ -1,5 +1,5 @@
 import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
-import type { PageReader, Position } from '../ports/index.js';
+import type { PageService, Position } from '../ports/index.js';
 import { cursorRejection, type RecentCursors } from './cursors.js';
 import { type DeadEnd, type Ending, IS_LAST, LEADS_FURTHER, type Next } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
@@ -16,7 +16,7 @@ export async function findEnding(
   page: PolledPage,
   previous: DeadEnd | null,
   filters: FeedFilters,
-  service: PageReader,
+  service: PageService,
   signal: AbortSignal,
 ): Promise<Ending> {
   const listUnfiltered = unfilteredList(page, service, signal);
@@ -39,7 +39,7 @@ type ListUnfiltered = ReturnType<typeof unfilteredList>;
  * Creates a function that lists entries at the position of a page without filters. It returns `refused` if the service refuses
  * the request like one with a rejected cursor, as it does if it binds cursors to their filters.
  */
-function unfilteredList({ at }: PolledPage, service: PageReader, signal: AbortSignal) {
+function unfilteredList({ at }: PolledPage, service: PageService, signal: AbortSignal) {
   return async (limit: number) => {
     try {
       return await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
@@ -72,7 +72,7 @@ async function isEndOfFeed(page: PolledPage, filters: FeedFilters, list: ListUnf
 }
 
 /** Returns whether a page proves that everything up to a delivery time was read. */
-export function reachesBeyond({ provenUpTo }: Pick<CheckedPage, 'provenUpTo'>, until: Date): boolean {
+export function reachesBeyond({ provenUpTo }: CheckedPage, until: Date): boolean {
   return provenUpTo !== null && provenUpTo > until;
 }
 

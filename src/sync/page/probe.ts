@@ -1,6 +1,6 @@
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
-import type { FeedRequest, PageReader } from '../ports/index.js';
+import type { FeedRequest, PageService } from '../ports/index.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 
 /** A request for one entry, to see whether the service lists anything. */
@@ -10,7 +10,7 @@ export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
 const MAX_PROBE_BYTES = 1024 * 1024;
 
 /** Returns whether the service lists anything there. Rejects if it refuses the request. */
-export async function listsAnything(service: PageReader, probe: Probe, signal: AbortSignal): Promise<boolean> {
+export async function listsAnything(service: PageService, probe: Probe, signal: AbortSignal): Promise<boolean> {
   const listed = await listEntries(service, probe, 1, signal);
   return listed === null || listed.items > 0;
 }
@@ -20,7 +20,7 @@ export async function listsAnything(service: PageReader, probe: Probe, signal: A
  * service refuses the request. It may be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
-  service: PageReader,
+  service: PageService,
   probe: Probe,
   limit: number,
   signal: AbortSignal,
@@ -39,7 +39,7 @@ export async function listEntries(
 export async function readServiceDate(
   probe: Probe,
   priority: Priority,
-  { service, budget }: Pick<FeedContext, 'service' | 'budget'>,
+  { service, budget }: FeedContext,
   signal: AbortSignal,
 ): Promise<Date | null> {
   const ticket = budget.enqueue(priority);

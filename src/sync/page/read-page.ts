@@ -3,7 +3,7 @@ import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext, ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
-import type { BodyBounds, FeedRequest, FeedStart, PageReader, Position } from '../ports/index.js';
+import type { BodyBounds, FeedRequest, FeedStart, PageService, Position } from '../ports/index.js';
 import { isUsableCursor } from './cursors.js';
 import type { ReceivedPage } from './page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
@@ -29,7 +29,7 @@ export class EntryTooLarge extends Error implements Failure {
  */
 export async function receivePageWithin(
   ticket: MemoryTicket,
-  { service, read, clock, pageLimit }: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit'>,
+  { service, read, clock, pageLimit }: FeedContext,
   at: Position,
   signal: AbortSignal,
 ): Promise<ReceivedPage> {
@@ -57,9 +57,9 @@ export async function receivePageWithin(
 
 /** Requests the page at a position. */
 export async function requestPage(
-  service: PageReader,
+  service: PageService,
   settings: ReadSettings,
-  clock: Pick<Clock, 'monotonic' | 'now'>,
+  clock: Clock,
   at: Position,
   signal: AbortSignal,
   bounds: Partial<BodyBounds> = {},

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
-import type { PageReader, Position } from '../ports/index.js';
+import type { PageService, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
 import { findEnding, isDeadEnd, nextAfter, pageLimitAt } from './end-of-feed.js';
 import type { DeadEnd, Next } from './ending.js';
@@ -11,9 +11,9 @@ import { requestPage } from './read-page.js';
 
 /** Dependencies for reading the feed without storing it. */
 export interface WalkContext {
-  readonly service: PageReader;
+  readonly service: PageService;
   readonly read: ReadSettings;
-  readonly clock: Pick<Clock, 'monotonic' | 'now'>;
+  readonly clock: Clock;
 }
 
 /** A page, and what follows it. */

@@ -1,4 +1,4 @@
-import type { CommitOutcome, EndClaim, LeaseGrant, PageCommit } from './commits.js';
+import type { EndClaim, LeaseGrant, PageCommit } from './commits.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
@@ -92,8 +92,6 @@ export interface PassStore {
   readLastPass(feed: string, kind: NewPass['kind']): Promise<LastPass | null>;
   /** Starts a pass. Null if the lease was lost, one of its kind is unfinished, or the freshness of the feed is unknown. */
   beginPass(lease: LeaseGrant, pass: NewPass): Promise<Pass | null>;
-  /** Returns `fenced` also if the pass has another position, has ended, or was lost with the last commits of the database. */
-  commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /** Stores how fast the feed is catching up, for `scanfeed status`; null: it has caught up. No effect if the lease was lost. */
   storePace(lease: LeaseGrant, pace: ReadingPace | null): Promise<void>;
 }

@@ -88,7 +88,7 @@ export interface RawRun {
 }
 
 /** Reads pages of the feed. Rejects with a {@link Failure} or with the signal's reason. */
-export interface PageReader {
+export interface PageService {
   /** @param whileQueued wraps the wait for the turn of the request, if the rate of requests is limited */
   readPage(
     request: FeedRequest & Partial<BodyBounds>,
@@ -98,7 +98,7 @@ export interface PageReader {
 }
 
 /** The service, as the engine uses it. Both methods reject with a {@link Failure} or with the signal's reason. */
-export interface FeedService extends PageReader {
+export interface FeedService extends PageService {
   readRun(
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,

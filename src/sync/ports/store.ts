@@ -1,6 +1,6 @@
 import type { CommitOutcome, Freshness, LeaseGrant, PageCommit } from './commits.js';
 import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
-import type { PassKind, PassStore } from './passes.js';
+import type { PassCommit, PassKind, PassStore } from './passes.js';
 import type { FeedFilters } from './service.js';
 
 /** A position in the feed. */
@@ -51,10 +51,14 @@ export interface LeaseRenewal {
   readonly unfinished: readonly PassKind[];
 }
 
-/** The stored state of a scan. */
-export interface StoredResult {
+/** The stored revision of a scan. */
+export interface StoredRevision {
   readonly scanId: string;
   readonly revision: number;
+}
+
+/** The stored state of a scan. */
+export interface StoredResult extends StoredRevision {
   readonly complete: boolean;
   /** Whether the markdown is stored, or known not to exist. */
   readonly markdownKnown: boolean;
@@ -72,8 +76,8 @@ export interface PendingRun {
   readonly pendingForMs: number;
 }
 
-/** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */
-export interface FeedStore extends PassStore {
+/** Takes and releases the leases of feeds. */
+export interface LeaseStore {
   /**
    * Takes the lease, after the current commit of its feed, if it is free, expired, already held by `holder`, or held by `replaced`;
    * null while another process holds it.
@@ -89,6 +93,22 @@ export interface FeedStore extends PassStore {
     ttlMs: number,
     replaced: string | null,
   ): Promise<LeaseGrant | 'locked' | null>;
+  /** Releases the lease, so that a standby need not wait for it to expire. */
+  releaseLease(lease: LeaseGrant): Promise<void>;
+}
+
+/** Keeps the processes that follow several feeds. */
+export interface ProcessStore {
+  /**
+   * Announces a process that follows several feeds, for `ttlMs`. Returns the holders that are announced, including this one, in
+   * order.
+   */
+  checkIn(holder: string, feeds: number, ttlMs: number): Promise<readonly string[]>;
+  checkOut(holder: string): Promise<void>;
+}
+
+/** Reads the figures of feeds, also with the renewal of their leases. */
+export interface StatusStore {
   /**
    * Extends the lease after the current commit of its feed; null if it was lost, or if this release can no longer use the schema.
    */
@@ -98,26 +118,20 @@ export interface FeedStore extends PassStore {
    * the renewals by feed, without those of lost leases.
    */
   renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>>;
-  /** Releases the lease, so that a standby need not wait for it to expire. */
-  releaseLease(lease: LeaseGrant): Promise<void>;
-  /**
-   * Announces a process that follows several feeds, for `ttlMs`. Returns the holders that are announced, including this one, in
-   * order.
-   */
-  checkIn(holder: string, feeds: number, ttlMs: number): Promise<readonly string[]>;
-  checkOut(holder: string): Promise<void>;
+  readStatus(feed: string): Promise<FeedStatus>;
+  /** Returns the status of each of these feeds, by its name. */
+  readStatuses(feeds: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>>;
+}
+
+/** Keeps the position of a feed, and its earlier ones. */
+export interface PositionStore {
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
   /**
    * Runs that the feed stored last, delivered between these times (service clock), both included, the latest first. Those of
    * other feeds may belong to other organizations.
    */
-  findDelivered(
-    feed: string,
-    from: Date,
-    to: Date,
-    limit: number,
-  ): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
+  findDelivered(feed: string, from: Date, to: Date, limit: number): Promise<readonly StoredRevision[]>;
   /**
    * Moves the feed and keeps the old cursor in the history, as rejected by the service. Returns false if the lease was lost or the
    * cursor moved.
@@ -125,17 +139,26 @@ export interface FeedStore extends PassStore {
   movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean>;
   /** Stores whether the feed is stuck. No effect if the lease was lost. */
   storeStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
-  readStatus(feed: string): Promise<FeedStatus>;
-  /** Returns the status of each of these feeds, by its name. */
-  readStatuses(feeds: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>>;
-  /** Returns the stored state of these scans, so that nothing is downloaded twice. */
-  findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
+}
+
+/** Commits entries. */
+export interface CommitStore {
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
+  /** Returns `fenced` also if the pass has another position, has ended, or was lost with the last commits of the database. */
+  commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /**
    * Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their
    * values. Resolves without a trial if the lease was lost; the commit that follows is fenced then.
    */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;
+  /** Stores a loaded result, fenced by the lease. Does not move the cursor. */
+  commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
+}
+
+/** Keeps the pending results. */
+export interface PendingStore {
+  /** Returns the stored state of these scans, so that nothing is downloaded twice. */
+  findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   /**
    * Adopts pending runs that no replica retries: of removed feeds, or of feeds with the same address and without a leader for a
    * day. Returns their number, at most that of one batch; 0 if the lease was lost.
@@ -143,13 +166,26 @@ export interface FeedStore extends PassStore {
   adoptPending(lease: LeaseGrant): Promise<number>;
   /** Returns runs of the feed whose retry is due: those that only lacked memory, then those that have waited longest. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
-  /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
-  notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
-  /** Stores a loaded result, fenced by the lease. Does not move the cursor. */
-  commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
   /** Stores failed attempts and when the next ones are due. Returns false if the lease was lost. */
   postponePending(lease: LeaseGrant, tries: readonly PostponedTry[]): Promise<boolean>;
 }
+
+/** Keeps the unusable entries. */
+export interface QuarantineStore {
+  /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
+  notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
+}
+
+/** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */
+export interface FeedStore
+  extends LeaseStore,
+    ProcessStore,
+    StatusStore,
+    PositionStore,
+    CommitStore,
+    PassStore,
+    PendingStore,
+    QuarantineStore {}
 
 export interface PostponedTry {
   readonly scanId: string;

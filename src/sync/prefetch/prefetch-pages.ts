@@ -41,7 +41,7 @@ export function prefetchPages(
   start: Position,
   deadEnd: DeadEnd | null,
   options: PrefetchOptions,
-  context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader'>,
+  context: FeedContext,
   signal: AbortSignal,
 ): PrefetchedPages {
   const { priority, maxHeld } = options;

@@ -5,7 +5,7 @@ import type { LeaseGrant } from '../ports/index.js';
 const REFUSED_PAGES = 10;
 
 /** Reports that the service never shows whether a page was the last: its cursors belong to their filters, and move or are missing. */
-export function createHiddenEndReporter({ observer }: Pick<FeedContext, 'observer'>) {
+export function createHiddenEndReporter({ observer }: FeedContext) {
   let refused = 0;
   return {
     /** Called after each page. */

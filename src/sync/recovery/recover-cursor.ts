@@ -75,7 +75,7 @@ export async function findPositionWithin(
   since: Date,
   deliveredUpTo: Date,
   priority: Priority,
-  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  context: FeedContext,
   signal: AbortSignal,
 ): Promise<Position | null> {
   const ofOne = { ...context, pageLimit: createPageLimit(1, context.budget.bytes) };
@@ -105,7 +105,7 @@ function later(time: Date, start: Date | null): Date {
   return start !== null && start > time ? start : time;
 }
 
-function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
+function probeOf(start: FeedStart, { read }: FeedContext): Probe {
   return { filters: read.filters, start };
 }
 
@@ -117,7 +117,7 @@ function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
 export async function isRejected(
   cursor: string,
   refusal: unknown,
-  context: Pick<FeedContext, 'service' | 'read'>,
+  context: FeedContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (cursorRejection(refusal) === 'certain') return true;
@@ -154,7 +154,7 @@ async function findNewestAccepted(
 export async function readRunsFrom(
   since: Date,
   priority: Priority,
-  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  context: FeedContext,
   signal: AbortSignal,
 ): Promise<readonly FeedRun[]> {
   return (await readAt({ cursor: null, since }, priority, context, signal)).runs;
@@ -164,12 +164,12 @@ export async function readRunsFrom(
 async function readAt(
   at: Position,
   priority: Priority,
-  { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  context: FeedContext,
   signal: AbortSignal,
 ): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
-  const ticket = budget.enqueue(priority);
+  const ticket = context.budget.enqueue(priority);
   try {
-    const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
+    const withoutMarkdown = { ...context, read: { ...context.read, markdown: false } };
     const { entries, next } = checkPage(await receivePageWithin(ticket, withoutMarkdown, at, signal));
     return { runs: entries.map(({ accepted }) => accepted.run), next };
   } finally {
@@ -189,7 +189,7 @@ export async function isSameOrganization(
   since: Date,
   storedUpTo: Date,
   feed: string,
-  { store, loader }: Pick<FeedContext, 'store' | 'loader'>,
+  { store, loader }: FeedContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   const again = listed.flatMap(({ scanId, deliveredAt }) =>

@@ -28,7 +28,7 @@ class FeedCursorRejected extends Error implements Failure {
 export async function assertSameOrganization(
   page: { readonly at: Position },
   lease: LeaseGrant,
-  { service, store, read }: Pick<FeedContext, 'service' | 'store' | 'read'>,
+  { service, store, read }: FeedContext,
   signal: AbortSignal,
 ): Promise<void> {
   if (page.at.cursor !== null) return; // the page's own cursor was accepted

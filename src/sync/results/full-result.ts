@@ -1,5 +1,5 @@
 import { type CheckedEntry, checkRun, withoutMarkdown } from '../page/check-entries.js';
-import type { FeedRun, PendingReason, RawRun, StoredResult } from '../ports/index.js';
+import type { FeedRun, PendingReason, RawRun, StoredResult, StoredRevision } from '../ports/index.js';
 
 /** The result of a single-run answer for a truncated entry. */
 export type ResultVerdict =
@@ -24,7 +24,7 @@ export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, m
  * @param revision 0 if no revision of this run is stored
  */
 export function judgeResult(
-  { scanId, revision, status }: Pick<FeedRun, 'scanId' | 'revision'> & { readonly status?: FeedRun['status'] },
+  { scanId, revision, status }: StoredRevision & { readonly status?: FeedRun['status'] },
   answer: RawRun,
   markdown: boolean,
 ): ResultVerdict {

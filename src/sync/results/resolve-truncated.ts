@@ -2,18 +2,12 @@ import type { Clock } from '../../core/clock.js';
 import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
 import { type CheckedEntry, type Loading, withPending } from '../page/check-entries.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
-import type { FeedStore, PendingReason } from '../ports/index.js';
+import type { FeedService, PendingReason, PendingStore } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { withTimeout } from '../waiting/with-timeout.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
-import {
-  createLoadResult,
-  type LoadOutcome,
-  type LoadSettings,
-  type Postponed,
-  type WantedRun,
-} from './load-result.js';
+import { createLoadResult, type LoadOutcome, type Postponed, type WantedRun } from './load-result.js';
 import { createResultSizes } from './result-sizes.js';
 
 /** Bounds of loading full results (promise 3). */
@@ -37,11 +31,13 @@ const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
 export type ResultLoader = ReturnType<typeof createResultLoader>;
 
-export interface ResultLoaderOptions extends Pick<LoadSettings, 'service' | 'markdown'> {
+export interface ResultLoaderOptions {
+  readonly service: FeedService;
+  readonly markdown: boolean;
   readonly clock: Clock;
   /** Maximum number of requests at once for the results of pages, and for pending results. */
   readonly concurrency: number;
-  readonly store: Pick<FeedStore, 'findStored'>;
+  readonly store: PendingStore;
   readonly budget: MemoryBudget;
   /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */
   readonly keptDays: number | null;

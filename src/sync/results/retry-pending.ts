@@ -29,7 +29,7 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 export async function retryPending(
   lease: LeaseGrant,
   context: LeaderContext,
-  work: Pick<UnfinishedWork, 'mayHavePending'>,
+  work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, pendingRetryMs, retryWakeUp } = context;

@@ -4,7 +4,7 @@ import { linkedSignal } from '../waiting/linked-signal.js';
 export type RetryWakeUp = ReturnType<typeof createRetryWakeUp>;
 
 /** Ends the pause between two rounds of retries once a page was committed whose results are pending only for lack of memory. */
-export function createRetryWakeUp(clock: Pick<Clock, 'sleep'>) {
+export function createRetryWakeUp(clock: Clock) {
   let isDue = false;
   let wake = () => {};
   return {

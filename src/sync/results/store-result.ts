@@ -1,6 +1,6 @@
 import type { CommitCounts } from '../../core/counts.js';
 import type { CheckedEntry } from '../page/check-entries.js';
-import type { FeedStore, LeaseGrant, PendingReason } from '../ports/index.js';
+import type { CommitStore, LeaseGrant, PendingReason, PendingStore } from '../ports/index.js';
 
 /**
  * The outcome for a loaded result. `still_pending`: it contradicts the stored row, or its delivery is older than the retention,
@@ -16,7 +16,7 @@ export type StoredResultOutcome =
  * (promise 4). Rejects with a `Failure`, which has the action `data` if PostgreSQL refuses one of the values.
  */
 export async function storeResult(
-  store: Pick<FeedStore, 'commitResults' | 'findStored'>,
+  store: CommitStore & PendingStore,
   lease: LeaseGrant,
   entry: CheckedEntry,
 ): Promise<StoredResultOutcome> {

@@ -3,14 +3,23 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedStore } from '../ports/index.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 
-export type DatabaseWatch = ReturnType<typeof watchDatabase>;
+export interface DatabaseWatch {
+  /** The store, with its statements watched. */
+  readonly store: FeedStore;
+  /** Records that a statement of this process other than those of the store has succeeded. */
+  databaseAnswered(): void;
+  /**
+   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
+   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
+   */
+  pauseAfterFailure(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
+}
 
 /** Tracks by the store's own statements whether the database is reachable, and ends pauses when it is reachable again. */
-export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>) {
+export function watchDatabase(store: FeedStore, clock: Clock): DatabaseWatch {
   let unreachable = false;
   let recovery = new AbortController();
-  /** Records that a statement of this process other than those of the store has succeeded. */
-  const databaseAnswered = (): void => {
+  const databaseAnswered = () => {
     if (!unreachable) return;
     unreachable = false;
     recovery.abort(WAIT_OVER);
@@ -31,14 +40,9 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>) {
       },
     );
   return {
-    /** The store, with its statements watched. */
     store: watchedStore(store, watched),
     databaseAnswered,
-    /**
-     * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
-     * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
-     */
-    pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
+    pauseAfterFailure: async (error, ms, signal) => {
       if (!unreachable || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
       const until = linkedSignal(signal, recovery.signal);
       try {

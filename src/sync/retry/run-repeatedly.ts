@@ -15,7 +15,7 @@ export type IterationEnd = { readonly pauseMs: number } | 'done' | 'over';
  */
 export async function runRepeatedly(
   stage: Stage,
-  { clock, observer, pauseAfterFailure }: Pick<LeaderContext, 'clock' | 'observer' | 'pauseAfterFailure'>,
+  { clock, observer, pauseAfterFailure }: LeaderContext,
   signal: AbortSignal,
   iteration: () => Promise<IterationEnd>,
 ): Promise<void> {

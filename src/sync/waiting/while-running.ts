@@ -4,7 +4,7 @@ import { type Clock, WAIT_OVER } from '../../core/clock.js';
 const INTERVAL_MS = 10_000;
 
 /** Waits for work that may take long, and calls back every 10 s until it ends. */
-export async function whileRunning<T>(work: Promise<T>, callBack: () => void, clock: Pick<Clock, 'sleep'>): Promise<T> {
+export async function whileRunning<T>(work: Promise<T>, callBack: () => void, clock: Clock): Promise<T> {
   const over = new AbortController();
   const repeat = async () => {
     for (;;) {

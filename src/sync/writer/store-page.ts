@@ -22,7 +22,7 @@ export async function storePage(
   page: CheckedPage,
   target: PageTarget,
   overlapping: (commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>,
-  clock: Pick<Clock, 'monotonic'>,
+  clock: Clock,
   signal: AbortSignal,
 ): Promise<CommittedPage | FencedPage> {
   const { lease, store, breaker } = target;

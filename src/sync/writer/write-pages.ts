@@ -39,7 +39,7 @@ export class PageWriter {
   constructor(
     private readonly source: PageSource,
     private readonly target: PageTarget,
-    private readonly clock: Pick<Clock, 'monotonic'>,
+    private readonly clock: Clock,
     private readonly signal: AbortSignal,
   ) {}
 
@@ -111,7 +111,7 @@ function beginCommit(
   page: CheckedPage,
   before: BegunCommit | null,
   target: PageTarget,
-  clock: Pick<Clock, 'monotonic'>,
+  clock: Clock,
   signal: AbortSignal,
 ): BegunCommit {
   const overlapping = (commit: () => Promise<CommitOutcome>) => commitOverlapping(before, commit);
