@@ -83,11 +83,11 @@ describe('the control routes at /_emulator', () => {
     expect((await get('/scans/s-1')).status).toBe(404);
   });
 
-  it('add and remove faults, and invalidate cursors', async () => {
+  it('set and remove faults, and invalidate cursors', async () => {
     const { control, get, page } = await setup({ history: 2 });
-    await control('POST', '/faults', { kind: 'status', status: 502 });
+    await control('PATCH', '/switches', { faults: [{ kind: 'status', status: 502 }] });
     expect((await get('/scans')).status).toBe(502);
-    await control('DELETE', '/faults');
+    await control('PATCH', '/switches', { faults: [] });
     const { nextCursor } = await page('limit=1');
     await control('POST', '/cursors/invalidate');
     expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(400);

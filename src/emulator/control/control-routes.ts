@@ -5,7 +5,6 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import type { FaultInput } from '../model/fault-types.js';
 import { json } from '../model/refusal.js';
 import { runSpecSchema } from '../model/run-specs.js';
 import type { RunVersion } from '../model/runs.js';
@@ -41,14 +40,6 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
   }));
   scope.post('/runs', (request) => addRuns(service, request.body));
   scope.post('/corrections', (request, reply) => correctRuns(service, request.body, reply));
-  scope.post('/faults', (request) => {
-    service.faults.add(request.body as FaultInput);
-    return { faults: service.faults.list };
-  });
-  scope.delete('/faults', () => {
-    service.faults.list = [];
-    return { faults: [] };
-  });
   scope.post('/cursors/invalidate', (request) => {
     const body = organizationSchema.parse(request.body ?? {});
     service.organization(body.organization).cursors.invalidate(service.now());
