@@ -11,7 +11,7 @@ import { type CommandProcess, thisProcess } from '../context/command-process.js'
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
-import { counted, formatTime } from '../terminal/format.js';
+import { counted } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
 import { dbtSources } from '../views/dbt-sources.js';
@@ -162,12 +162,7 @@ const LIST: readonly Column<ListedView>[] = [
   { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug, shrinks: true },
   { head: 'ROWS ARE', cell: rowsOf, shrinks: true },
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
-  { head: 'IN A TABLE', cell: ({ storesRows }) => (storesRows ? 'yes' : 'no'), spare: true },
-  {
-    head: 'BUILT',
-    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : formatTime(builtAt)),
-    spare: true,
-  },
+  { head: 'IN A TABLE', cell: ({ storesRows }) => (storesRows ? 'yes' : 'no') },
 ];
 
 function rowsOf({ arrays, history }: ReportView | ListedView): string {

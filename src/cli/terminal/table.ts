@@ -5,8 +5,6 @@ export interface Column<T> {
   readonly cell: (row: T) => string;
   /** May be cut if the terminal is too narrow. */
   readonly shrinks?: true;
-  /** Omitted if the terminal is too narrow, before others are cut; the last such column first. */
-  readonly spare?: true;
   readonly right?: true;
 }
 
@@ -15,29 +13,18 @@ const NARROWEST = 8;
 
 /** Formats rows as aligned text within `columns`; null for any width. Pure. */
 export function table<T>(rows: readonly T[], layout: readonly Column<T>[], columns: number | null): string {
-  const shown = columns === null ? layout : withoutSpare(rows, layout, columns);
-  const cells = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ cell }) => printable(cell(row))))];
-  const natural = naturalWidths(rows, shown);
-  const widths = columns === null ? natural : shrink(natural, shown, columns);
+  const cells = [layout.map(({ head }) => head), ...rows.map((row) => layout.map(({ cell }) => printable(cell(row))))];
+  const natural = layout.map((_, index) =>
+    cells.reduce((width, line) => Math.max(width, length(line[index] ?? '')), 0),
+  );
+  const widths = columns === null ? natural : shrink(natural, layout, columns);
   const lines = cells.map((line) =>
-    line.map((text, index) => aligned(cut(text, widths[index] ?? 0), widths[index] ?? 0, shown[index]?.right)),
+    line.map((text, index) => aligned(cut(text, widths[index] ?? 0), widths[index] ?? 0, layout[index]?.right)),
   );
   return lines.map((line) => `${line.join(' '.repeat(GAP)).trimEnd()}\n`).join('');
 }
 
-function naturalWidths<T>(rows: readonly T[], layout: readonly Column<T>[]): number[] {
-  return layout.map(({ head, cell }) =>
-    rows.reduce((width, row) => Math.max(width, length(printable(cell(row)))), length(head)),
-  );
-}
-
 const totalOf = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
-
-function withoutSpare<T>(rows: readonly T[], layout: readonly Column<T>[], columns: number): readonly Column<T>[] {
-  if (totalOf(naturalWidths(rows, layout)) <= columns) return layout;
-  const spare = layout.findLastIndex((column) => column.spare);
-  return spare < 0 ? layout : withoutSpare(rows, layout.toSpliced(spare, 1), columns);
-}
 
 /** Shrinks the widest column that may be cut, until the line fits or no column can be cut further. */
 function shrink<T>(natural: readonly number[], layout: readonly Column<T>[], columns: number): number[] {
