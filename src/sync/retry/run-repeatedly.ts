@@ -23,7 +23,7 @@ export async function runRepeatedly(
   while (!signal.aborted) {
     try {
       const end = await iteration();
-      if (end === 'over') return;
+      if (end === 'over' || signal.aborted) return;
       if (failures > 0) observer.recovered(stage);
       failures = 0;
       if (end === 'done') return;

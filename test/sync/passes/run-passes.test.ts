@@ -104,6 +104,18 @@ describe('a feed that begins with its new runs', () => {
     expect(feedOf(store)).toMatchObject({ completeFrom: Number.NEGATIVE_INFINITY, startSince: null });
   });
 
+  it('does not count as recovered when it is stopped during a request', async () => {
+    const recovered: string[] = [];
+    const over = { recovered: (stage: string) => recovered.push(stage) };
+    const { service, clock, failures, startFeed, refuses } = bench({ latencyMs: 1_000, over });
+    refuses(isOfHistory());
+    const stop = startFeed();
+    while (requests(service).filter(isOfHistory()).length < 3) await clock.advance(100);
+    await stop();
+    expect(failures).toEqual(['history http_503', 'history http_503']);
+    expect(recovered).not.toContain('history');
+  });
+
   it('resumes the history at the position of the last process', async () => {
     const { service, store, follow, refuses } = bench();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
