@@ -57,6 +57,7 @@ export async function readFeed(
       }
       const { at } = reader.track;
       if (at.cursor !== null) position = at; // without a cursor, the fence would not notice another `since`
+      // Otherwise the page had no entries, and its cursor moved: there may be more at once.
       if (next !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
     } catch (error) {
       if (signal.aborted) return;

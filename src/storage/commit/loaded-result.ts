@@ -6,7 +6,7 @@ import { type CommitRow, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type CommitContent, storedEntries } from './entries.js';
 
-/** Commits results that were loaded on their own. Moves no position. */
+/** Commits entries without a position: results that were loaded on their own, and trials of entries that are rolled back. */
 export function loadedResult(
   tables: Tables,
   settings: CommitSettings,

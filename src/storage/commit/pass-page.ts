@@ -55,7 +55,7 @@ claimed AS (
     start_since = CASE WHEN moved.kind = 'history' THEN moved.since ELSE feed.start_since END,
     data_complete_as_of = moved.data_complete_as_of,
     cursor = CASE WHEN moved.is_by_time AND feed.resume_since IS NULL THEN moved.cursor ELSE feed.cursor END,
-    lease_epoch = feed.lease_epoch + moved.is_by_time::int,
+    lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
       WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}

@@ -23,7 +23,7 @@ export function checkPage({ raw, times, ...polled }: ReceivedPage, release = () 
     provenUpTo: provenDelivery(entries, answer),
     monotonicTimeOf: (deliveredAt) => monotonicTimeOf(deliveredAt, times),
     possibleDelivery: (deliveredAt) => possibleDelivery(deliveredAt, times.wallClock),
-    ending: LEADS_FURTHER,
+    ending: LEADS_FURTHER, // until requests show whether it may be the end
     release,
   };
 }

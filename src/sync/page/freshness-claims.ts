@@ -21,7 +21,7 @@ export function createFreshnessClaims() {
       const { provenUpTo, polledAt } = page;
       const first = latest === null ? null : firstDelivery(page, latest);
       if (endAt !== null && first !== null) aheadMs = first.getTime() - endAt;
-      // Of the first entries that a process reads, nothing shows that they were not listed before: cursors may go back.
+      // Of the first entries that a leader reads, nothing shows that they were not listed before: cursors may go back.
       if (first !== null || (latest === null && page.items > 0)) endAt = null;
       latest = latestDelivery(page, latest);
       if (provenUpTo === null || aheadMs === null)

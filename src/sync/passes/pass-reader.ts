@@ -127,6 +127,7 @@ export class PassReader implements PageReader {
   }
 
   prepare(page: CheckedPage): CommitPage {
+    // The stored cursor, which the fence compares. If the service rejects it, the page was read from another position.
     const { id, begunAt, until, cursor: from } = this.#pass;
     const to = page.next ?? page.at.cursor;
     const end = page.ending.claim;

@@ -5,8 +5,8 @@ import { fallbackTime, findPositionWithin, isSameOrganization, readRunsFrom } fr
 
 /**
  * Finds where a pass continues if the service rejects its cursor: like the feed itself a day before what it has read, or at its
- * beginning if that time may skip unread entries. If the service refuses that too, the settings are wrong, and the refusal is
- * thrown.
+ * beginning if that time may skip unread entries. If the service refuses that too, the settings are wrong.
+ * @param refusal the error of the rejected cursor, thrown if it remains unclear whether the key belongs to another organization
  * @throws AnotherOrganization
  */
 export async function findRestartPosition(

@@ -35,9 +35,9 @@ export interface FreshnessClaim {
   readonly end: EndClaim;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
-  /** Monotonic time up to which the page proves the data to be complete; null if it proves nothing. */
+  /** Monotonic time up to which the data is complete before the end; null: nothing is claimed. */
   readonly lastDelivered: number | null;
-  /** The same time as a delivery time, by the service's clock. */
+  /** The delivery time that the page proves, by the service's clock. It may be set although nothing is claimed. */
   readonly lastDeliveredAt: Date | null;
 }
 

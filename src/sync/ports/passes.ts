@@ -6,7 +6,7 @@ import type { EndClaim, LeaseGrant, PageCommit } from './commits.js';
  */
 export type PassKind = 'recent' | 'full' | 'history' | 'backfill';
 
-/** A pass reads the feed from a position to an end. It has a stored position of its own and never moves the feed's cursor. */
+/** A pass reads the feed from a position to an end. It has a stored position of its own. Only a history may move the feed's cursor, at its end. */
 export interface Pass {
   /** A bigint as text. After a failover that loses commits, another pass may get the same one. */
   readonly id: string;

@@ -81,7 +81,7 @@ export function prefetchPages(
     const loadedAt = clock.monotonic();
     return { ...page, entries, polls: page.polls.map((poll) => ({ ...poll, loadedAt })) };
   };
-  const judge = async (page: CheckedPage, previous: DeadEnd | null): Promise<CheckedPage> => {
+  const withEnding = async (page: CheckedPage, previous: DeadEnd | null): Promise<CheckedPage> => {
     if (options.isLast(page)) return { ...page, ending: IS_LAST };
     return leadsFurther(page)
       ? page
@@ -100,7 +100,7 @@ export function prefetchPages(
     const loaded = checked.then((page) => loadResults(page, ticket));
     hold(
       ticket,
-      loaded.then((page) => judge(page, previous)),
+      loaded.then((page) => withEnding(page, previous)),
     );
     return received.then((page) => (leadsFurther(page) ? { ...at, cursor: page.next } : null));
   };

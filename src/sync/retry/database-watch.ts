@@ -6,10 +6,10 @@ import { linkedSignal } from '../waiting/linked-signal.js';
 export interface DatabaseWatch {
   /** The store, with its statements watched. */
   readonly store: FeedStore;
-  /** Records that a statement of this process other than those of the store has succeeded. */
+  /** Records that a statement for this feed other than those of the store has succeeded. */
   databaseAnswered(): void;
   /**
-   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
+   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of this feed succeeds: the
    * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
    */
   pauseAfterFailure(error: unknown, ms: number, signal: AbortSignal): Promise<void>;

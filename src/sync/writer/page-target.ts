@@ -22,6 +22,9 @@ export interface PageTarget {
   readonly maxCommits: number;
   /** Called before each step that may take some time: a wait for a page, a statement. */
   onStep(): void;
-  /** Returns the commit of a page. Called once for each page, in order. */
+  /**
+   * Returns the commit of a page, which may be sent more than once. Called once for each page, in order: what a page may claim about
+   * freshness depends on those before it.
+   */
   prepare(page: CheckedPage): CommitPage;
 }

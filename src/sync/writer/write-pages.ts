@@ -125,9 +125,9 @@ function beginCommit(
 }
 
 /**
- * Commits a page while the page before is being committed: PostgreSQL makes it wait. If it arrives first it is fenced, and
- * if PostgreSQL does not let it wait it fails; it is sent again after the other one. Settles after the page before. Throws
- * if the page before failed, unless this one was committed.
+ * Commits a page while the page before is being committed, which PostgreSQL makes it wait for. If it arrives first it is fenced, and if
+ * PostgreSQL does not let it wait it fails. Then it is sent once more, if the page before was committed. Settles after the page
+ * before. Throws if the page before failed, unless this one was committed.
  */
 async function commitOverlapping(
   before: BegunCommit | null,
