@@ -241,6 +241,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(endOfFeed, 'listed.items < page.limit &&', 'listed.items <= page.limit &&'),
   ),
   engine(
+    'a filter by any text is taken for none',
+    patch(
+      'src/core/feed-filters.ts',
+      'if (included === null) return others.map((value) => runs(value, true));',
+      'if (included === null) return [];',
+    ),
+  ),
+  engine(
     'a page without a cursor that the filters shortened is the end',
     patch(endOfFeed, '(hidesNothing(filters) || ', '(filters !== null || '),
   ),

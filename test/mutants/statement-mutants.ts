@@ -26,6 +26,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/tables/lease-columns.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
+    'filters that include more leave the feed complete',
+    patch('src/storage/feeds/lease.ts', 'setting @> (excluded', 'setting <@ (excluded'),
+  ),
+  statements(
     'a held lease is taken away',
     patch('src/storage/feeds/lease.ts', 'OR ${IS_LED} IS NOT TRUE)', 'OR true)'),
   ),
