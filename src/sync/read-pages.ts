@@ -15,7 +15,7 @@ export interface PageReader extends PageTarget, PrefetchOptions {
   readonly track: Track;
   /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
   admit(page: CheckedPage): Promise<CheckedPage | null>;
-  /** Called after the commit of each page, with what follows it. Returns whether to read on. */
+  /** Called after the commit of each page, with what follows it. Returns false to stop although more follows. */
   committed(page: CommittedPage, next: Next): Promise<boolean>;
 }
 
@@ -59,8 +59,8 @@ export class Track {
 }
 
 /**
- * Reads and commits pages from a position on, until one does not lead further or the signal aborts. Returns what follows the last one.
- * While one page is committed, the next ones are read.
+ * Reads and commits pages from a position on; while one is committed, the next ones are read. Returns what follows the first page that
+ * does not lead further; `more` if the reader or the signal stopped the reading before.
  */
 export async function readPages(
   start: Position,

@@ -4,7 +4,7 @@ import type { EndClaim } from '../ports/index.js';
 export interface Ending {
   /** What its commit may claim. */
   readonly claim: EndClaim;
-  /** Whether it may be the end without that claim; a later request for the same position decides. */
+  /** Whether it may be the end although its commit does not claim it; a later request for the same position decides. */
   readonly isUnclear: boolean;
   /** The page's position, if it may be the end although it has entries or no cursor. */
   readonly deadEnd: DeadEnd | null;

@@ -10,7 +10,7 @@ import { type FencedPage, storePage } from './store-page.js';
 export interface PageSource {
   /** Whether it gives out no more pages. */
   isStopped(): boolean;
-  /** Resolves with complete consecutive pages, as many as are committed together; none after the last page, or once it is stopped. */
+  /** Resolves with complete consecutive pages, as many as are committed together; none if no more are to be committed now. */
   take(maxJoined: number): Promise<readonly CheckedPage[]>;
   stop(): void;
 }
@@ -44,8 +44,8 @@ export class PageWriter {
   ) {}
 
   /**
-   * Yields each page once it is committed. Once the source is stopped, it yields the pages whose commits were begun, and ends. If a
-   * commit or the source fails, it does the same, and then throws the error.
+   * Yields each page once it is committed. Once the source is stopped, it yields the pages whose commits were begun, and ends; errors
+   * no longer count. If a commit or the source fails before, it does the same, and then throws the error.
    */
   async *write(): AsyncGenerator<CommittedPage | FencedPage, void, undefined> {
     const { source, target } = this;
@@ -127,7 +127,7 @@ function beginCommit(
 /**
  * Commits a page while the page before is being committed, which PostgreSQL makes it wait for. If it arrives first it is fenced, and if
  * PostgreSQL does not let it wait it fails. Then it is sent once more, if the page before was committed. Settles after the page
- * before. Throws if the page before failed, unless this one was committed.
+ * before. Throws if the page before failed, unless this one was committed: then only the answer to that one was lost.
  */
 async function commitOverlapping(
   before: BegunCommit | null,
