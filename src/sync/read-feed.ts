@@ -6,7 +6,7 @@ import type { CheckedPage, CommittedPage } from './page/page.js';
 import type { FeedStore, LeaseGrant, Position } from './ports/index.js';
 import { createCatchUpReporter } from './progress/catch-up-reporter.js';
 import { createHiddenEndReporter, createStuckReporter } from './progress/stuck-reporter.js';
-import { type PageReader, readPages, reportLoadings, Track } from './read-pages.js';
+import { type PageOwner, readPages, reportLoadings, Track } from './read-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
 import { CursorReplaced } from './recovery/rejected-cursor.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
@@ -26,7 +26,7 @@ export async function readFeed(
   let failures = 0;
   let fences = 0;
   let polledAt = clock.monotonic();
-  const reader = new FeedReader(lease, context, (page) => {
+  const pages = new FeedPages(lease, context, (page) => {
     polledAt = page.polledAt;
     if (failures > 0) observer.recovered('feed');
     failures = 0;
@@ -47,7 +47,7 @@ export async function readFeed(
     try {
       const start: Position = position ?? (await store.readPosition(lease.feed));
       position = null;
-      const next = await reader.readFrom(start, signal);
+      const next = await pages.readFrom(start, signal);
       if (next === 'fenced') {
         if (!(await store.renewLease(lease, context.leaseTtlMs))) return;
         // Another writer moved the position; it is read again. If that does not help, something else keeps the commits back.
@@ -55,7 +55,7 @@ export async function readFeed(
         if (fences > 1) await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
         continue;
       }
-      const { at } = reader.track;
+      const { at } = pages.track;
       if (at.cursor !== null) position = at; // without a cursor, the fence would not notice another `since`
       // Otherwise the page had no entries, and its cursor moved: there may be more at once.
       if (next !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
@@ -71,7 +71,7 @@ export async function readFeed(
 }
 
 /** Reads the pages of the feed, and commits each with the feed's cursor and what it proves about freshness. */
-class FeedReader implements PageReader {
+class FeedPages implements PageOwner {
   readonly what = 'feed';
   readonly priority = 'feed';
   readonly track = new Track();
@@ -147,8 +147,8 @@ class FeedReader implements PageReader {
     observer.freshness(page.asOf);
     reportLoadings(page, observer);
     if (ending.failure !== undefined) throw ending.failure;
-    if (next === 'end' || ending.deadEnd?.isShort === true) this.#claims.ended(page);
-    const isRefused = next === 'unclear' && (items === 0 || ending.deadEnd?.isShort === null);
+    if (next === 'end' || ending.possibleEnd?.isShort === true) this.#claims.ended(page);
+    const isRefused = next === 'unclear' && (items === 0 || ending.possibleEnd?.isShort === null);
     this.#hiddenEnd.report({ isEnd: next === 'end', isRefused });
     this.onCommitted(page);
     this.#reportPolls(page, next);

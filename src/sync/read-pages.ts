@@ -1,7 +1,7 @@
 import type { LeaderContext } from './context.js';
 import { createRecentCursors } from './page/cursors.js';
 import { nextAfter } from './page/end-of-feed.js';
-import type { DeadEnd, Next } from './page/ending.js';
+import type { Next, PossibleEnd } from './page/ending.js';
 import type { CheckedPage, CommittedPage } from './page/page.js';
 import type { Position, Reading, SyncObserver } from './ports/index.js';
 import { type PrefetchOptions, prefetchPages } from './prefetch/prefetch-pages.js';
@@ -10,7 +10,7 @@ import type { PageTarget } from './writer/page-target.js';
 import { PageWriter } from './writer/write-pages.js';
 
 /** The feed or a pass, whose pages are read and committed. */
-export interface PageReader extends PageTarget, PrefetchOptions {
+export interface PageOwner extends PageTarget, PrefetchOptions {
   readonly what: Reading;
   readonly track: Track;
   /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
@@ -23,7 +23,7 @@ export interface PageReader extends PageTarget, PrefetchOptions {
 export class Track {
   readonly refusals = createCursorRefusals();
   #recentCursors = createRecentCursors();
-  #deadEnd: DeadEnd | null = null;
+  #possibleEnd: PossibleEnd | null = null;
   #at: Position = { cursor: null, since: null };
 
   /** The position that the last committed page led to. */
@@ -31,9 +31,9 @@ export class Track {
     return this.#at;
   }
 
-  /** The dead end that the last committed page found, without those whose requests failed. */
-  get deadEnd(): DeadEnd | null {
-    return this.#deadEnd;
+  /** The possible end that the last committed page found, without those whose requests failed. */
+  get possibleEnd(): PossibleEnd | null {
+    return this.#possibleEnd;
   }
 
   /** Called before pages are read from a position. If it is not where the last one led, a cursor may return without a circle. */
@@ -50,7 +50,7 @@ export class Track {
   /** Called after the commit of each page, in order. Returns what follows it. */
   after(page: CommittedPage): Next {
     const next = nextAfter(page, page.ending, page.endClaimed, this.#recentCursors);
-    if (page.ending.failure === undefined) this.#deadEnd = page.ending.deadEnd;
+    if (page.ending.failure === undefined) this.#possibleEnd = page.ending.possibleEnd;
     this.#at = { ...this.#at, cursor: page.next ?? this.#at.cursor };
     // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
     if (next === 'end') this.forgetCursors();
@@ -60,22 +60,22 @@ export class Track {
 
 /**
  * Reads and commits pages from a position on; while one is committed, the next ones are read. Returns what follows the first page that
- * does not lead further; `more` if the reader or the signal stopped the reading before.
+ * does not lead further; `more` if the owner or the signal stopped the reading before.
  */
 export async function readPages(
   start: Position,
-  reader: PageReader,
+  owner: PageOwner,
   context: LeaderContext,
   signal: AbortSignal,
 ): Promise<Next> {
-  const { what, track } = reader;
+  const { what, track } = owner;
   track.start(start);
-  const pages = prefetchPages(start, track.deadEnd, reader, context, signal);
+  const pages = prefetchPages(start, track.possibleEnd, owner, context, signal);
   const take = async (maxJoined: number) => {
     const taken = await pages.take(maxJoined);
     if (taken.length === 0) return [];
     track.refusals.accepted();
-    const admitted = await Promise.all(taken.map((page) => reader.admit(page)));
+    const admitted = await Promise.all(taken.map((page) => owner.admit(page)));
     return admitted.filter((page) => page !== null);
   };
   const source = { ...pages, take };
@@ -87,7 +87,7 @@ export async function readPages(
     context.observer.pageStored({ reading: what, polls, commitBegunAt, committedAt, counts });
     if (page.lacksMemory) context.retryWakeUp.wake();
     try {
-      return (await reader.committed(page, next)) && next === 'more';
+      return (await owner.committed(page, next)) && next === 'more';
     } catch (error) {
       failures.push(error);
       return false;
@@ -95,7 +95,7 @@ export async function readPages(
   };
   let last: Next = 'more';
   try {
-    for await (const page of new PageWriter(source, reader, context.clock, signal).write()) {
+    for await (const page of new PageWriter(source, owner, context.clock, signal).write()) {
       const next = page.kind === 'fenced' ? 'fenced' : track.after(page);
       if (last === 'more') last = next;
       if (page.kind === 'fenced' || !(await reportAndGoOn(page, next))) pages.stop();

@@ -12,7 +12,7 @@ const recover = 'src/sync/recovery/recover-cursor.ts';
 const endOfFeed = 'src/sync/page/end-of-feed.ts';
 const backoff = 'src/sync/retry/backoff.ts';
 const freshnessClaims = 'src/sync/page/freshness-claims.ts';
-const passReader = 'src/sync/passes/pass-reader.ts';
+const passPages = 'src/sync/passes/pass-pages.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
@@ -201,7 +201,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     "a pass moves the feed's cursor",
     patch(
-      passReader,
+      passPages,
       'this.#move(page);',
       `this.#move(page);
        this.store.readPosition(this.lease.feed)
@@ -212,7 +212,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a pass ends at a page that the filters emptied',
     patch(
-      passReader,
+      passPages,
       'reachesBeyond(page, this.#pass.until);',
       '(reachesBeyond(page, this.#pass.until) || page.items === 0);',
     ),
@@ -269,7 +269,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a pass ends at an entry beyond its end, although the page is not sorted',
     patch(
-      passReader,
+      passPages,
       'reachesBeyond(page, this.#pass.until);',
       'page.entries.some(({ accepted }) => (accepted.run.deliveredAt ?? this.#pass.until) > this.#pass.until);',
     ),
@@ -284,6 +284,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a pass keeps its rejected cursor when a page has none',
-    patch(passReader, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? from;'),
+    patch(passPages, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? from;'),
   ),
 ];

@@ -1,7 +1,7 @@
 import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
 import type { PageService, Position } from '../ports/index.js';
 import { cursorRejection, type RecentCursors } from './cursors.js';
-import { type DeadEnd, type Ending, IS_LAST, LEADS_FURTHER, type Next } from './ending.js';
+import { type Ending, IS_LAST, LEADS_FURTHER, type Next, type PossibleEnd } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
 import { listEntries } from './probe.js';
@@ -10,11 +10,11 @@ import { startAt } from './read-page.js';
 /**
  * Returns whether a page that does not lead further is the end of the feed. A short dead end is, if it was one already when the page
  * before was read, and its commit shows that it has nothing new (promise 10).
- * @param previous the dead end that the previous page found
+ * @param previous what the previous page found
  */
 export async function findEnding(
   page: PolledPage,
-  previous: DeadEnd | null,
+  previous: PossibleEnd | null,
   filters: FeedFilters,
   service: PageService,
   signal: AbortSignal,
@@ -24,10 +24,10 @@ export async function findEnding(
   if (verdict === 'end') return IS_LAST;
   if (verdict === 'unclear') return { ...LEADS_FURTHER, isUnclear: true };
   try {
-    const deadEnd = await findDeadEnd(page, filters, listUnfiltered);
-    const isSecondLook = deadEnd?.isShort === true && previous?.cursor === deadEnd.cursor;
-    const isUnclear = deadEnd !== null && deadEnd.isShort !== false;
-    return { claim: isSecondLook ? 'ifNothingNew' : 'no', isUnclear, deadEnd };
+    const possibleEnd = await findPossibleEnd(page, filters, listUnfiltered);
+    const isSecondLook = possibleEnd?.isShort === true && previous?.cursor === possibleEnd.cursor;
+    const isUnclear = possibleEnd !== null && possibleEnd.isShort !== false;
+    return { claim: isSecondLook ? 'ifNothingNew' : 'no', isUnclear, possibleEnd };
   } catch (failure) {
     return { ...LEADS_FURTHER, isUnclear: true, failure };
   }
@@ -90,7 +90,11 @@ const MAX_PAGE_ENTRIES = 200;
  * nothing. If the response is full or has a cursor, the page does not prove the end. Then the next request asks for more entries:
  * a short response proves the end. At the maximum, it asks for one entry less than was listed, which should return a cursor.
  */
-async function findDeadEnd(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<DeadEnd | null> {
+async function findPossibleEnd(
+  page: PolledPage,
+  filters: FeedFilters,
+  list: ListUnfiltered,
+): Promise<PossibleEnd | null> {
   const { at, next, items, limit } = page;
   if (!isDeadEnd(page) || page.cursorUnusable) return null;
   if (page.isCached) return { cursor: at.cursor, isShort: null, limit };
@@ -125,7 +129,7 @@ export function nextAfter(
   return circles || isDeadEnd(page) ? 'stuck' : 'more';
 }
 
-/** Returns the limit for a page at a position. At a dead end, it starts with the limit of the dead end. */
-export function pageLimitAt({ cursor }: Position, deadEnd: DeadEnd | null, limit: PageLimit): PageLimit {
-  return deadEnd !== null && deadEnd.cursor === cursor ? startingWith(deadEnd.limit, limit) : limit;
+/** Returns the limit for a page at a position. At a possible end, it starts with the limit that was found for it. */
+export function pageLimitAt({ cursor }: Position, possibleEnd: PossibleEnd | null, limit: PageLimit): PageLimit {
+  return possibleEnd !== null && possibleEnd.cursor === cursor ? startingWith(possibleEnd.limit, limit) : limit;
 }

@@ -7,18 +7,18 @@ export interface Ending {
   /** Whether it may be the end although its commit does not claim it; a later request for the same position decides. */
   readonly isUnclear: boolean;
   /** The page's position, if it may be the end although it has entries or no cursor. */
-  readonly deadEnd: DeadEnd | null;
+  readonly possibleEnd: PossibleEnd | null;
   /** The error of a request that would have shown it. Thrown after the commit, so that it does not withhold the entries. */
   readonly failure?: unknown;
 }
 
 /** The page is not the end. */
-export const LEADS_FURTHER: Ending = { claim: 'no', isUnclear: false, deadEnd: null };
+export const LEADS_FURTHER: Ending = { claim: 'no', isUnclear: false, possibleEnd: null };
 /** The page is the end, whatever follows it. */
-export const IS_LAST: Ending = { claim: 'yes', isUnclear: false, deadEnd: null };
+export const IS_LAST: Ending = { claim: 'yes', isUnclear: false, possibleEnd: null };
 
-/** The position of a page that was a dead end. */
-export interface DeadEnd {
+/** The position of a dead end that may be the end of the feed. */
+export interface PossibleEnd {
   readonly cursor: string | null;
   /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them, or a cache did. */
   readonly isShort: boolean | null;

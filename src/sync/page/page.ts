@@ -1,5 +1,4 @@
-import type { CommitCounts } from '../../core/counts.js';
-import type { Freshness, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
+import type { Committed, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
 import type { CheckedEntry, Loading } from './check-entries.js';
 import type { Ending } from './ending.js';
 import type { AnswerTimes } from './service-clock.js';
@@ -57,12 +56,7 @@ export interface CheckedPage extends PolledPage, Reach {
 }
 
 /** A page that was committed, or pages that were committed together. Refers to none of their entries, so they leave memory. */
-export interface CommittedPage extends PolledPage, Reach {
-  readonly kind: 'committed';
-  readonly counts: CommitCounts;
-  readonly asOf: Freshness;
-  /** Whether the commit claimed that it is the end. */
-  readonly endClaimed: boolean;
+export interface CommittedPage extends PolledPage, Reach, Committed {
   /** Monotonic times, milliseconds. */
   readonly commitBegunAt: number;
   readonly committedAt: number;

@@ -5,8 +5,8 @@ import { runRepeatedly } from '../retry/run-repeatedly.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
 import { createPassStarter } from './begin-pass.js';
+import { PassPages } from './pass-pages.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
-import { PassReader } from './pass-reader.js';
 
 /** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
@@ -71,20 +71,20 @@ function createPassesOfKind(
     mayHaveOne: (): boolean => work.mayHavePass(kind) || starter?.mayBeDue() === true,
     /** Runs them until there is none, the lease is lost or the signal aborts. */
     run: async (signal: AbortSignal): Promise<'none' | 'lease lost'> => {
-      let reader: PassReader | null = null;
+      let pages: PassPages | null = null;
       const leave = () => {
-        if (reader !== null) observer.reading(kind, null);
-        reader = null;
+        if (pages !== null) observer.reading(kind, null);
+        pages = null;
       };
       let end: 'none' | 'lease lost' = 'none';
       await runRepeatedly(kind, context, signal, async () => {
-        const pass = await find(signal, reader !== null);
-        if (reader !== null && !reader.isOf(pass)) leave();
+        const pass = await find(signal, pages !== null);
+        if (pages !== null && !pages.isOf(pass)) leave();
         if (pass === null) return 'done';
-        reader ??= new PassReader(pass, lease, context, idle);
-        const next = await reader.readSlice(pass, signal);
+        pages ??= new PassPages(pass, lease, context, idle);
+        const next = await pages.readSlice(pass, signal);
         if (next === 'end') {
-          observer.passFinished(reader.pass);
+          observer.passFinished(pages.pass);
           leave();
         }
         if (next === 'fenced') {

@@ -41,16 +41,20 @@ export interface FreshnessClaim {
   readonly lastDeliveredAt: Date | null;
 }
 
-/** `fenced`: nothing was written, because another process holds the lease or the stored position is not the expected one. */
-export type CommitOutcome =
-  | {
-      readonly kind: 'committed';
-      readonly counts: CommitCounts;
-      readonly asOf: Freshness;
-      /** Whether the page was claimed to be the end. */
-      readonly endClaimed: boolean;
-    }
-  | { readonly kind: 'fenced' };
+export interface Committed {
+  readonly kind: 'committed';
+  readonly counts: CommitCounts;
+  readonly asOf: Freshness;
+  /** Whether the page was claimed to be the end. */
+  readonly endClaimed: boolean;
+}
+
+/** Nothing was written, because another process holds the lease or the stored position is not the expected one. */
+export interface Fenced {
+  readonly kind: 'fenced';
+}
+
+export type CommitOutcome = Committed | Fenced;
 
 /** How fresh a feed was at a given time. */
 export interface Freshness {

@@ -2,7 +2,7 @@ import type { FeedContext } from '../context.js';
 import type { MemoryTicket, Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
 import { findEnding, pageLimitAt } from '../page/end-of-feed.js';
-import { type DeadEnd, IS_LAST } from '../page/ending.js';
+import { IS_LAST, type PossibleEnd } from '../page/ending.js';
 import { type CheckedPage, leadsFurther, type ReceivedPage } from '../page/page.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
@@ -35,11 +35,11 @@ interface HeldPage {
 /**
  * Reads pages from a position on, within the memory budget. While one is committed, the next ones are requested and their truncated
  * results loaded.
- * @param deadEnd the dead end that the page before the first one found
+ * @param possibleEnd what the page before the first one found
  */
 export function prefetchPages(
   start: Position,
-  deadEnd: DeadEnd | null,
+  possibleEnd: PossibleEnd | null,
   options: PrefetchOptions,
   context: FeedContext,
   signal: AbortSignal,
@@ -81,7 +81,7 @@ export function prefetchPages(
     const loadedAt = clock.monotonic();
     return { ...page, entries, polls: page.polls.map((poll) => ({ ...poll, loadedAt })) };
   };
-  const withEnding = async (page: CheckedPage, previous: DeadEnd | null): Promise<CheckedPage> => {
+  const withEnding = async (page: CheckedPage, previous: PossibleEnd | null): Promise<CheckedPage> => {
     if (options.isLast(page)) return { ...page, ending: IS_LAST };
     return leadsFurther(page)
       ? page
@@ -92,7 +92,7 @@ export function prefetchPages(
    * because a page in a variable of the loop would stay in memory while the loop waits. For the same reason only promises are kept
    * here: the parsed entries of a page are released once they are checked.
    */
-  const request = async (at: Position, previous: DeadEnd | null): Promise<Position | null> => {
+  const request = async (at: Position, previous: PossibleEnd | null): Promise<Position | null> => {
     const ticket = budget.enqueue(priority);
     const limited = { ...context, pageLimit: pageLimitAt(at, previous, pageLimit) };
     const received = receivePageWithin(ticket, limited, at, until);
@@ -106,7 +106,7 @@ export function prefetchPages(
   };
   const requestAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
-      at = await request(at, at === start ? deadEnd : null);
+      at = await request(at, at === start ? possibleEnd : null);
       while (!until.aborted && held.length + givenOut.size >= maxHeld) await changes.wait();
     }
   };

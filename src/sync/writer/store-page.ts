@@ -1,16 +1,9 @@
 import type { Clock } from '../../core/clock.js';
 import { batchOf, type CheckedEntry } from '../page/check-entries.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
-import type { CommitOutcome, QuarantineEntry } from '../ports/index.js';
+import type { CommitOutcome, Committed, Fenced, QuarantineEntry } from '../ports/index.js';
 import type { PageContent, PageTarget } from './page-target.js';
 import { isRefused, withoutRefused } from './without-refused.js';
-
-/** Nothing was stored: the lease was lost, or another position is stored. */
-export interface FencedPage {
-  readonly kind: 'fenced';
-}
-
-type Committed = Extract<CommitOutcome, { kind: 'committed' }>;
 
 /**
  * Stores a page with its position in one commit, and releases its memory. If PostgreSQL refuses a value, the page is committed
@@ -24,7 +17,7 @@ export async function storePage(
   overlapping: (commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>,
   clock: Clock,
   signal: AbortSignal,
-): Promise<CommittedPage | FencedPage> {
+): Promise<CommittedPage | Fenced> {
   const { lease, store, breaker } = target;
   const commit = target.prepare(page);
   const commitBegunAt = clock.monotonic();

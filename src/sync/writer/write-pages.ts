@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
-import type { CommitOutcome } from '../ports/index.js';
+import type { CommitOutcome, Fenced } from '../ports/index.js';
 import { isOrdinary, joinPages } from './join-pages.js';
 import type { PageTarget } from './page-target.js';
-import { type FencedPage, storePage } from './store-page.js';
+import { storePage } from './store-page.js';
 
 /** Gives out pages in the order of the feed. */
 export interface PageSource {
@@ -18,7 +18,7 @@ export interface PageSource {
 /** A commit that was begun. */
 interface BegunCommit {
   readonly isOrdinary: boolean;
-  readonly result: Promise<CommittedPage | FencedPage>;
+  readonly result: Promise<CommittedPage | Fenced>;
   isSettled: boolean;
 }
 
@@ -32,7 +32,7 @@ export class PageWriter {
   /** A page that was taken, and whose commit was not begun. */
   #taken: CheckedPage | null = null;
   #taking: Promise<void> | null = null;
-  #isLastTaken = false;
+  #hasEnded = false;
   #readError: { readonly error: unknown } | null = null;
   #commitError: { readonly error: unknown } | null = null;
 
@@ -47,7 +47,7 @@ export class PageWriter {
    * Yields each page once it is committed. Once the source is stopped, it yields the pages whose commits were begun, and ends; errors
    * no longer count. If a commit or the source fails before, it does the same, and then throws the error.
    */
-  async *write(): AsyncGenerator<CommittedPage | FencedPage, void, undefined> {
+  async *write(): AsyncGenerator<CommittedPage | Fenced, void, undefined> {
     const { source, target } = this;
     try {
       for (;;) {
@@ -69,7 +69,7 @@ export class PageWriter {
 
   #mayTake(): boolean {
     const isFull = this.#taken !== null || this.#begun.length >= this.target.maxCommits;
-    return !isFull && !this.#isLastTaken && !this.source.isStopped();
+    return !isFull && !this.#hasEnded && !this.source.isStopped();
   }
 
   // Functions of their own, because a page in a variable of the loop would stay in memory while the loop waits for the next one.
@@ -79,7 +79,7 @@ export class PageWriter {
     } catch (error) {
       this.#readError = { error };
     }
-    this.#isLastTaken = this.#taken === null;
+    this.#hasEnded = this.#taken === null;
     this.#taking = null;
   }
 

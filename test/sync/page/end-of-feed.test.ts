@@ -85,7 +85,7 @@ it('restores the page limit after a page was too large, although filters shorten
 it('does not claim the end for an empty page that was requested by time', async () => {
   const page = polledPage({ at: { cursor: null, since: new Date(0) }, next: '5' });
   const ending = await findEnding(page, null, UNFILTERED, new ModelService(), new AbortController().signal);
-  expect(ending).toEqual({ claim: 'no', isUnclear: false, deadEnd: null });
+  expect(ending).toEqual({ claim: 'no', isUnclear: false, possibleEnd: null });
 });
 
 it.each(NARROW_FILTERS)('does not claim the end for an empty page when filters hide a run: %s', async (_, filters) => {
@@ -93,7 +93,7 @@ it.each(NARROW_FILTERS)('does not claim the end for an empty page when filters h
   service.feed.push(entryJson(), entryJson({ scanId: 'hidden' }));
   const page = polledPage({ at: { cursor: '0', since: null }, next: '2' });
   const ending = await findEnding(page, null, filters, service, new AbortController().signal);
-  expect(ending).toEqual({ claim: 'no', isUnclear: false, deadEnd: null });
+  expect(ending).toEqual({ claim: 'no', isUnclear: false, possibleEnd: null });
   expect(service.requests).toMatchObject([{ filters: UNFILTERED }]);
 });
 

@@ -8,7 +8,7 @@ import type { CheckedPage, CommittedPage } from '../page/page.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { FeedStore, LeaseGrant, Pass, PassKind, Position, ReadingPace, SyncObserver } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
-import { type PageReader, readPages, reportLoadings, Track } from '../read-pages.js';
+import { type PageOwner, readPages, reportLoadings, Track } from '../read-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
 import { CursorReplaced } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
@@ -29,7 +29,7 @@ const MAX_HELD_PAGES = 10;
 const IDLE_TIMEOUT_MS = 10_000;
 
 /** Reads the pages of a pass in slices, and commits each with the position after it. */
-export class PassReader implements PageReader {
+export class PassPages implements PageOwner {
   readonly what: PassKind;
   readonly priority = 'background';
   readonly track = new Track();
