@@ -75,8 +75,13 @@ export async function readPages(
     const taken = await pages.take(maxJoined);
     if (taken.length === 0) return [];
     track.refusals.accepted();
-    const admitted = await Promise.all(taken.map((page) => owner.admit(page)));
-    return admitted.filter((page) => page !== null);
+    const admitted: CheckedPage[] = [];
+    for (const page of taken) {
+      const wanted = await owner.admit(page);
+      if (wanted === null) break; // those after it must not be committed without it
+      admitted.push(wanted);
+    }
+    return admitted;
   };
   const source = { ...pages, take };
   /** The failures of reports. Thrown at the end, because the commits that were begun are reported as well. */
