@@ -6,6 +6,8 @@ interface PageQuality {
   readonly entries: number;
   /** Entries that would be quarantined, by reason; those that a constraint refuses, by its name. */
   readonly bad: Readonly<Record<string, number>>;
+  /** Whether a constraint of the database refuses one. */
+  readonly hasConstraint: boolean;
 }
 
 /** Minimum number of pages to judge together, including the current one. */
@@ -19,15 +21,13 @@ export class MostlyBad extends Error implements Failure {
   readonly kind = 'mostly_bad';
   readonly action = 'hold';
   constructor(pages: readonly PageQuality[]) {
-    const reasons = reasonsOf(pages);
-    const [cause, remedy] = reasons.includes(CONSTRAINT) ? OF_DATABASE : OF_SERVICE;
+    const [cause, remedy] = pages.some(({ hasConstraint }) => hasConstraint) ? OF_DATABASE : OF_SERVICE;
     super(
-      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasons}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
+      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
     );
   }
 }
 
-const CONSTRAINT = 'constraint ';
 const OF_SERVICE = [
   'the service has probably changed what it sends',
   'Ask the operators of the service what changed, or use a release of scanfeed that supports it',
@@ -63,11 +63,12 @@ export function createBreaker() {
 
 function qualityOf(entries: number, unusable: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
-  for (const { state, reason, detail } of unusable) {
+  const open = unusable.filter(({ state }) => state === 'open');
+  for (const { reason, detail } of open) {
     const shown = reason === 'constraint' ? detail : reason;
-    if (state === 'open') bad[shown] = (bad[shown] ?? 0) + 1;
+    bad[shown] = (bad[shown] ?? 0) + 1;
   }
-  return { entries, bad };
+  return { entries, bad, hasConstraint: open.some(({ reason }) => reason === 'constraint') };
 }
 
 /** Returns the last pages that are judged together. */
