@@ -233,7 +233,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
-    patch(endOfFeed, "listed.items > 0) return 'more'", "listed.items > 0) return 'end'"),
+    patch(endOfFeed, 'listed.items > 0) return null;', 'listed.items > 0) return IS_LAST;'),
   ),
   engine(
     'a full page whose cursor stands still is the end',

@@ -1,7 +1,7 @@
 import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
 import type { PageService, Position } from '../ports/index.js';
 import { cursorRejection, type RecentCursors } from './cursors.js';
-import { type Ending, IS_LAST, LEADS_FURTHER, type Next, type PossibleEnd } from './ending.js';
+import { type Ending, IS_LAST, IS_UNCLEAR, type Next, type PossibleEnd } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
 import { type PageLimit, startingWith } from './page-limit.js';
 import { listEntries } from './probe.js';
@@ -20,16 +20,15 @@ export async function findEnding(
   signal: AbortSignal,
 ): Promise<Ending> {
   const listUnfiltered = unfilteredList(page, service, signal);
-  const verdict = await isEndOfFeed(page, filters, listUnfiltered);
-  if (verdict === 'end') return IS_LAST;
-  if (verdict === 'unclear') return { ...LEADS_FURTHER, isUnclear: true };
+  const ofEmptyPage = await endingOfEmptyPage(page, filters, listUnfiltered);
+  if (ofEmptyPage !== null) return ofEmptyPage;
   try {
     const possibleEnd = await findPossibleEnd(page, filters, listUnfiltered);
     const isSecondLook = possibleEnd?.isShort === true && previous?.cursor === possibleEnd.cursor;
     const isUnclear = possibleEnd !== null && possibleEnd.isShort !== false;
     return { claim: isSecondLook ? 'ifNothingNew' : 'no', isUnclear, possibleEnd };
   } catch (failure) {
-    return { ...LEADS_FURTHER, isUnclear: true, failure };
+    return { ...IS_UNCLEAR, failure };
   }
 }
 
@@ -50,25 +49,22 @@ function unfilteredList({ at }: PolledPage, service: PageService, signal: AbortS
   };
 }
 
-/** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
-type EndVerdict = 'end' | 'more' | 'unclear';
-
 /**
- * Returns whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
+ * Returns whether a page without entries is the end of the feed (promise 10); null if more may follow, or it has entries. It is if its cursor did not move. A cursor that
  * moved may have skipped runs that the filters hide, and more may follow. Then the same position is requested once without
  * filters. The result is valid as of the page's own poll, which was sent earlier. If the service refuses that request, or a cache
  * answers it, the next poll decides. A missing cursor proves nothing.
  */
-async function isEndOfFeed(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<EndVerdict> {
+async function endingOfEmptyPage(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<Ending | null> {
   const { at, next, items } = page;
-  if (items > 0 || next === null) return 'more';
+  if (items > 0 || next === null) return null;
   // The response to `since` may lack entries, and more may follow: the next page decides.
-  if (at.cursor === null && at.since !== null) return 'more';
-  if (next === at.cursor || hidesNothing(filters)) return 'end';
+  if (at.cursor === null && at.since !== null) return null;
+  if (next === at.cursor || hidesNothing(filters)) return IS_LAST;
   const listed = await list(1);
-  if (listed === 'refused') return 'unclear';
-  if (listed === null || listed.items > 0) return 'more';
-  return listed.isCached ? 'unclear' : 'end';
+  if (listed === 'refused') return IS_UNCLEAR;
+  if (listed === null || listed.items > 0) return null;
+  return listed.isCached ? IS_UNCLEAR : IS_LAST;
 }
 
 /** Returns whether a page proves that everything up to a delivery time was read. */
