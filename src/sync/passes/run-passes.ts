@@ -3,7 +3,6 @@ import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, PassKind } from '../ports/index.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
-import { linkedSignal } from '../waiting/linked-signal.js';
 import { createPassStarter } from './begin-pass.js';
 import { PassPages } from './pass-pages.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
@@ -13,7 +12,7 @@ const CHECK_EVERY_MS = 2_000;
 
 /**
  * Runs the passes of a feed, those of each kind one after the other. Begins recent and full passes when they are due, and
- * resumes unfinished passes. Ends when the lease is lost or the signal aborts.
+ * resumes unfinished passes, until the signal aborts.
  */
 export async function runPasses(
   lease: LeaseGrant,
@@ -22,30 +21,19 @@ export async function runPasses(
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
-  const stopped = linkedSignal(signal);
   const checkEveryMs = Math.min(CHECK_EVERY_MS, context.reconcile.intervalMs ?? CHECK_EVERY_MS);
   const kinds = PASS_KINDS.map((kind) => createPassesOfKind(kind, lease, context, work, idle));
   const running = new Map<PassesOfKind, Promise<void>>();
-  const run = async (passes: PassesOfKind) => {
-    const end = await passes.run(stopped.signal);
-    running.delete(passes);
-    if (end === 'lease lost') stopped.abort();
-  };
-  const abortAfterBug = (bug: unknown) => {
-    stopped.abort();
-    throw bug;
-  };
-  try {
-    // One timer for all kinds: a feed rarely has a pass to run, and a process may follow a thousand feeds.
-    while (!stopped.signal.aborted) {
-      const due = kinds.filter((passes) => !running.has(passes) && passes.mayHaveOne());
-      for (const passes of due) running.set(passes, run(passes).catch(abortAfterBug));
-      await context.clock.sleep(checkEveryMs, stopped.signal);
+  // One timer for all kinds: a feed rarely has a pass to run, and a process may follow a thousand feeds.
+  while (!signal.aborted) {
+    const due = kinds.filter((passes) => !running.has(passes) && passes.mayHaveOne());
+    for (const passes of due) {
+      const run = passes.run(signal).finally(() => running.delete(passes));
+      running.set(passes, run);
     }
-    await Promise.all(running.values());
-  } finally {
-    stopped.unlink();
+    await context.clock.sleep(checkEveryMs, signal);
   }
+  await Promise.all(running.values());
 }
 
 type PassesOfKind = ReturnType<typeof createPassesOfKind>;
@@ -58,7 +46,7 @@ function createPassesOfKind(
   work: UnfinishedWork,
   idle: IdleGate,
 ) {
-  const { store, observer, leaseTtlMs, pollIntervalMs } = context;
+  const { store, observer, pollIntervalMs } = context;
   const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {
@@ -69,14 +57,13 @@ function createPassesOfKind(
   return {
     /** Returns whether there may be one to run. */
     mayHaveOne: (): boolean => work.mayHavePass(kind) || starter?.mayBeDue() === true,
-    /** Runs them until there is none, the lease is lost or the signal aborts. */
-    run: async (signal: AbortSignal): Promise<'none' | 'lease lost'> => {
+    /** Runs them until there is none or the signal aborts. Never rejects. */
+    run: async (signal: AbortSignal): Promise<void> => {
       let pages: PassPages | null = null;
       const leave = () => {
         if (pages !== null) observer.reading(kind, null);
         pages = null;
       };
-      let end: 'none' | 'lease lost' = 'none';
       await runRepeatedly(kind, context, signal, async () => {
         const pass = await find(signal, pages !== null);
         if (pages !== null && !pages.isOf(pass)) leave();
@@ -87,15 +74,11 @@ function createPassesOfKind(
           observer.passFinished(pages.pass);
           leave();
         }
-        if (next === 'fenced') {
-          if (await store.renewLease(lease, leaseTtlMs)) return { pauseMs: pollIntervalMs };
-          end = 'lease lost';
-          return 'over';
-        }
-        return { pauseMs: next === 'stuck' || next === 'unclear' ? stuckPauseMs : 0 };
+        if (next === 'stuck' || next === 'unclear') return { pauseMs: stuckPauseMs };
+        // If the lease was lost, the task that renews it notices, and ends this one.
+        return { pauseMs: next === 'fenced' ? pollIntervalMs : 0 };
       });
       leave();
-      return end;
     },
   };
 }
