@@ -8,6 +8,10 @@ export type FreshnessClaims = ReturnType<typeof createFreshnessClaims>;
  * the poll. Before it, only delivery times show how far the feed was read, and the clock that sets them may differ from any other.
  * So they are only compared with each other: the first entry after an end was delivered after the poll that found this end, and
  * each later one by as much later as its delivery time is. Before the first end, nothing is claimed.
+ *
+ * Example: the end was found by a poll at 10:00:00. The next entries have the delivery times 12:00:05 and 12:00:25, by a clock that may
+ * be hours ahead. The first was delivered at 10:00:00 or later, so the second was at 10:00:20 or later: a page that ends with it
+ * claims that everything before 10:00:20 is stored, unless the service's clock shows that this is too late.
  */
 export function createFreshnessClaims() {
   /** When the poll that found the last end was sent; null if an entry followed. */
