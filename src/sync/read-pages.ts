@@ -14,9 +14,9 @@ export interface PageOwner extends PageTarget, PrefetchOptions {
   readonly what: Reading;
   readonly track: Track;
   /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
-  admit(page: CheckedPage): Promise<CheckedPage | null>;
+  admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null>;
   /** Called after the commit of each page, with what follows it. Returns false to stop although more follows. */
-  committed(page: CommittedPage, next: Next): Promise<boolean>;
+  committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean>;
 }
 
 /** What is remembered of the pages of the feed or of a pass, until it ends. */
@@ -77,7 +77,7 @@ export async function readPages(
     track.refusals.accepted();
     const admitted: CheckedPage[] = [];
     for (const page of taken) {
-      const wanted = await owner.admit(page);
+      const wanted = await owner.admit(page, signal);
       if (wanted === null) break; // those after it must not be committed without it
       admitted.push(wanted);
     }
@@ -92,7 +92,7 @@ export async function readPages(
     context.observer.pageStored({ reading: what, polls, commitBegunAt, committedAt, counts });
     if (page.lacksMemory) context.retryWakeUp.wake();
     try {
-      return (await owner.committed(page, next)) && next === 'more';
+      return (await owner.committed(page, next, signal)) && next === 'more';
     } catch (error) {
       failures.push(error);
       return false;

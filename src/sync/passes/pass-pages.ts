@@ -47,7 +47,6 @@ export class PassPages implements PageOwner {
   /** Whether the feed had a cursor before the pages of the slice were requested. */
   #feedHadCursor = false;
   #sliceEndsAt = 0;
-  #signal = new AbortController().signal;
 
   constructor(
     pass: Pass,
@@ -81,7 +80,6 @@ export class PassPages implements PageOwner {
   async readSlice(pass: Pass, signal: AbortSignal): Promise<Next> {
     const { track, lease, store, context, idle } = this;
     this.#pass = pass;
-    this.#signal = signal;
     if (this.#policy.waitsForFeed) await idle.wait(signal);
     this.#feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
     const start = await this.#findStart(signal);
@@ -114,12 +112,12 @@ export class PassPages implements PageOwner {
     return this.#policy.endsAtUntil && reachesBeyond(page, this.#pass.until);
   }
 
-  async admit(page: CheckedPage): Promise<CheckedPage | null> {
+  async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
     const { idle, lease, context } = this;
     const { clock } = context;
-    if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, this.#signal))) return null;
-    this.#signal.throwIfAborted();
-    await assertSameOrganization(page, lease, context, this.#signal);
+    if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
+    signal.throwIfAborted();
+    await assertSameOrganization(page, lease, context, signal);
     // A full page before the end may have its times from the answer. Nothing on it is left to the cursor, which is far ahead.
     const { until } = this.#pass;
     const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
@@ -136,7 +134,7 @@ export class PassPages implements PageOwner {
     return (content) => this.store.commitPass({ ...position, ...progress, ...content });
   }
 
-  async committed(page: CommittedPage, next: Next): Promise<boolean> {
+  async committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean> {
     const { track, context } = this;
     const { clock, observer } = context;
     this.#rejected = null;
@@ -146,7 +144,7 @@ export class PassPages implements PageOwner {
     if (page.ending.failure !== undefined) throw page.ending.failure;
     if (next === 'stuck') track.forgetCursors(); // after the pause the same cursors may return
     const { pauseMs } = this.#policy;
-    if (next === 'more' && pauseMs > 0) await clock.sleep(pauseMs, this.#signal);
+    if (next === 'more' && pauseMs > 0) await clock.sleep(pauseMs, signal);
     return clock.monotonic() < this.#sliceEndsAt;
   }
 
