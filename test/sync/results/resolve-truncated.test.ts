@@ -1,6 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
@@ -9,6 +6,7 @@ import { checkEntries } from '../../../src/sync/page/check-entries.js';
 import { createResultLoader } from '../../../src/sync/results/resolve-truncated.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
+import { isCollected } from '../../support/collect-garbage.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -68,9 +66,6 @@ it.each([
   expect([service.requests.toSorted(), loaded]).toEqual([requests, loadings]);
 });
 
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
 it('keeps no result in memory once its page is released, not even the first one', async () => {
   const clock = new VirtualClock();
   const service = new ModelService();
@@ -97,8 +92,6 @@ it('keeps no result in memory once its page is released, not even the first one'
     return completed.map(({ loading }) => loading);
   };
   expect(await complete('a', 'b')).toEqual(['resolved', 'resolved']);
-  await turn();
-  collectGarbage();
-  expect(first?.deref()).toBeUndefined();
+  expect(await isCollected(first)).toBe(true);
   expect(await complete('c')).toEqual(['resolved']); // the loader is in use
 });
