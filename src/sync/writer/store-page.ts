@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { batchOf, type CheckedEntry } from '../page/check-entries.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
-import type { CommitOutcome, Committed, Fenced, QuarantineEntry } from '../ports/index.js';
+import type { CommitOutcome, Committed, EntryBatch, Fenced, QuarantineEntry } from '../ports/index.js';
 import type { PageContent, PageTarget } from './page-target.js';
 import { isRefused, withoutRefused } from './without-refused.js';
 
@@ -34,15 +34,15 @@ export async function storePage(
     breaker.committed(page.items, bad);
     return committedPage(page, entries, outcome, { commitBegunAt, committedAt: clock.monotonic() });
   };
-  const tryEntries: typeof store.tryEntries = (...given) => {
+  const tryEntries = (batch: EntryBatch) => {
     target.onStep();
-    return store.tryEntries(...given);
+    return store.tryEntries(lease, batch);
   };
   try {
     return await attempt(page.entries, page.quarantine);
   } catch (error) {
     if (!isRefused(error) || page.entries.length === 0) throw error;
-    const { storable, refused } = await withoutRefused(page.entries, (batch) => tryEntries(lease, batch), signal);
+    const { storable, refused } = await withoutRefused(page.entries, tryEntries, signal);
     return await attempt(storable, [...page.quarantine, ...refused]);
   } finally {
     page.release();

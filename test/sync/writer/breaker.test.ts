@@ -8,7 +8,7 @@ import { rawPage } from '../../support/pages.js';
 /** The number of a page's entries, and those that are unusable. */
 type Page = readonly [entries: number, unusable: readonly QuarantineEntry[]];
 
-/** So many entries that are unusable for this reason. */
+/** Returns entries that are all unusable for the same reason. */
 function unusable(count: number, reason = 'status'): readonly QuarantineEntry[] {
   const entry = { scanId: 'scan', revision: 1, reason, detail: reason, payload: Buffer.of(), state: 'open' } as const;
   return Array<QuarantineEntry>(count).fill(entry);
