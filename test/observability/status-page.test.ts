@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, expect, type TestContext, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, type TestContext, test } from 'vitest';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { requireTool } from '../support/deployment/tools.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
@@ -35,9 +35,10 @@ async function openServed(context: TestContext, serve: () => ReturnType<typeof s
   page.on('console', (message) => errors.push(message.text()));
   page.on('pageerror', (error) => errors.push(String(error)));
   page.on('request', (request) => requests.push(request.url()));
+  await page.clock.install();
   await page.goto(served.url);
   captureLeaks('the status page', await page.content());
-  return { page, url: served.url, errors, requests };
+  return { ...served, page, errors, requests };
 }
 
 /** Minimum contrast: 4.5 to 1 for text, 3 to 1 for lines and bars (WCAG 2.2, 1.4.3 and 1.4.11). */
@@ -98,11 +99,9 @@ test('the search finds a feed, whose page leads back to the list', async (contex
   await page.keyboard.press('Enter');
   await page.waitForURL(`${url}?search=Gutmann`);
   await page.getByRole('cell', { name: 'Failing, retrying' }).waitFor();
-  await page.getByRole('link', { name: 'Refresh every 30 s' }).click();
-  await page.waitForURL(`${url}?search=Gutmann&refresh`);
   await page.getByLabel('Search by name').fill('haus');
   await page.getByRole('button', { name: 'Search' }).click();
-  await page.waitForURL(`${url}?search=haus&refresh=`);
+  await page.waitForURL(`${url}?search=haus`);
   await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).click();
   await page.waitForURL(`${url}feeds/gutmann-haus`);
   await page.getByRole('link', { name: 'All feeds' }).click();
@@ -190,14 +189,95 @@ test('a standby shows the lag, and hatching instead of runs', async (context) =>
   expect(hatched.at(-1)?.right).toBeGreaterThan((axis?.right ?? 0) - 4);
 });
 
-test('the page reloads itself only when asked to', async (context) => {
-  const { page, url } = await openPage(context, caughtUp());
-  const refreshes = () => page.locator('meta[http-equiv=refresh]').count();
-  expect(await refreshes()).toBe(0);
-  await page.getByRole('link', { name: 'Refresh every 30 s' }).click();
-  await page.waitForURL(`${url}?refresh`);
-  expect(await refreshes()).toBe(1);
-  await page.getByRole('link', { name: 'Stop refreshing every 30 s' }).click();
-  await page.waitForURL(url);
-  expect(await refreshes()).toBe(0);
+describe('the script of the page', () => {
+  const headline = (page: Page) => page.getByRole('heading', { level: 1 });
+  const gone = (page: Page) => page.getByRole('alert');
+  /** Lets the time of the page pass until its next update, and waits for the answer. */
+  const tick = async (page: Page) => {
+    const answered = page.waitForEvent('requestfinished');
+    await page.clock.fastForward(5_000);
+    await answered;
+  };
+
+  test('updates it without a click, and keeps focus, selection and scroll position', async (context) => {
+    const { page, show, errors } = await openPage(context, failing());
+    await page.getByRole('link', { name: 'Metrics' }).focus();
+    await page.evaluate(`scrollTo(0, 200); getSelection().selectAllChildren(document.querySelector('.more dt'))`);
+    show({ ...failing(), report: { ...failing().report, lagSeconds: 4_000 } });
+    await tick(page);
+    await page.getByText('The data is complete up to 1 h 6 min ago.').waitFor();
+    expect(await page.evaluate('[document.activeElement.textContent, String(getSelection()), scrollY]')).toEqual([
+      ...['Metrics', 'History', 200],
+    ]);
+    show(caughtUp());
+    await tick(page);
+    await page.getByRole('heading', { name: 'Caught up' }).waitFor();
+    expect(await page.title()).toBe('Caught up – scanfeed invoices');
+    expect(await page.getByRole('heading', { name: 'Current errors' }).count()).toBe(0);
+    expect(errors).toEqual([]);
+  });
+
+  test('keeps open details and typed text, and moves the focus with the row of a feed', async (context) => {
+    const { page, show } = await openList(context);
+    await page.route('**', async (route) => {
+      const response = await route.fetch();
+      const body = (await response.text()).replace('</main>', '<details><summary>More</summary>x</details></main>');
+      await route.fulfill({ response, body });
+    });
+    await tick(page);
+    await page.getByText('More').click();
+    await page.getByLabel('Search by name').fill('not sent yet');
+    await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).focus();
+    const worse = { ...failing().report, feed: 'gutmann-haus', lagSeconds: 1_000_000 };
+    show(...manyFeeds(200).map((shown) => (shown.report.feed === worse.feed ? { ...shown, report: worse } : shown)));
+    await tick(page);
+    await page.locator('tbody tr:nth-child(3) a').getByText('gutmann-haus').waitFor();
+    expect(await page.locator('details').getAttribute('open')).toBe('');
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('not sent yet');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('gutmann-haus');
+  });
+
+  test('says that the server is gone, and recovers when it is back', async (context) => {
+    const { page, url, close, errors } = await openPage(context, caughtUp());
+    expect(await gone(page).count()).toBe(0);
+    await close();
+    await page.clock.fastForward(5_000);
+    await gone(page).getByText('scanfeed does not answer').waitFor();
+    expect(await headline(page).textContent()).toBe('Caught up');
+    const again = await serveStatusPage(standingBy(), Number(new URL(url).port));
+    open.add(again.close);
+    await page.clock.fastForward(5_000);
+    await page.getByRole('heading', { name: 'Standing by' }).waitFor();
+    expect(await gone(page).count()).toBe(0);
+    expect(errors.filter((error) => !error.includes('ERR_CONNECTION_REFUSED'))).toEqual([]);
+  });
+
+  test('asks for nothing while the tab is hidden or the updates are paused, and for one update afterwards', async (context) => {
+    const { page, requests } = await openPage(context, caughtUp());
+    const setHidden = (hidden: boolean) =>
+      page.evaluate(
+        `Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`,
+      );
+    await setHidden(true);
+    await page.clock.runFor(60_000);
+    expect(requests).toHaveLength(1);
+    await setHidden(false);
+    await expect.poll(() => requests.length).toBe(2);
+    await page.getByRole('button', { name: 'Pause updates' }).click();
+    await page.clock.runFor(60_000);
+    expect(requests).toHaveLength(2);
+    await page.getByRole('button', { name: 'Resume updates' }).click();
+    await expect.poll(() => requests.length).toBe(3);
+  });
+});
+
+test('the page is complete without JavaScript', async (context) => {
+  const { url } = await openPage(context, failing());
+  const page = await (await (browser as Promise<Browser>)).newPage({ javaScriptEnabled: false });
+  open.add(() => page.close());
+  await page.goto(url);
+  await page.getByText('correct SCANFEED_API_KEY').waitFor();
+  expect(await page.getByRole('button').count()).toBe(0);
+  await page.getByRole('link', { name: 'Refresh' }).click();
+  await page.getByRole('heading', { name: 'Failing, retrying' }).waitFor();
 });

@@ -69,7 +69,7 @@ describe('a process with many feeds', () => {
     expect(linked(one)).toEqual(['feeds/gutmann-haus']);
     expect(captionOf(one)).toBe('1 of 51 feeds matches “GUTMANN”, worst first.');
     expect(one).toContain('name="search" value="GUTMANN"');
-    expect(one).toContain('<a href="?search=GUTMANN&#38;refresh">');
+    expect(one).toContain('<a href="?search=GUTMANN">Refresh</a>');
     const both = (await get('?search=ei')).body;
     expect(captionOf(both)).toBe('4 of 51 feeds match “ei”, worst first.');
     expect((await get('?search=')).body).toEqual((await get('')).body);
@@ -84,7 +84,7 @@ describe('a process with many feeds', () => {
       expect(status).toBe(200);
       expect(body).toContain(`0 of 5 feeds match “${escaped}”.`);
       expect(body).toContain(`value="${escaped}"`);
-      expect(body).not.toMatch(/<script|' onfocus/);
+      expect(body).not.toMatch(/<script>|' onfocus/);
     },
   );
 
@@ -112,27 +112,18 @@ describe('a process with many feeds', () => {
     expect(withoutLinks(page.body)).toBe(
       withoutLinks(only.body).replace('· feed <strong>', '· <a>All feeds</a> · feed <strong>'),
     );
-    const links = [...page.body.matchAll(/ href="([^"]*)"/g)].map(([, href = '']) => href);
+    const links = [...page.body.matchAll(/<a href="([^"]*)"/g)].map(([, href = '']) => href);
     const absolute = links.map((href) => new URL(href, 'http://x/feeds/b').href.slice('http://x'.length));
     expect(absolute).toEqual([
-      ...['/', '/feeds/b', '/feeds/b?refresh', '/runbooks/', '/metrics', '/feeds/b/status.json', '/livez', '/readyz'],
+      ...['/', '/feeds/b', '/runbooks/', '/metrics', '/feeds/b/status.json', '/livez', '/readyz'],
     ]);
-  });
-
-  test('reloads the list and the page of a feed only when asked to', async () => {
-    const get = await use(three());
-    for (const path of ['', 'feeds/a']) {
-      expect((await get(path)).body).not.toContain('http-equiv="refresh"');
-      expect((await get(`${path}?refresh`)).body).toContain('<meta http-equiv="refresh" content="30">');
-    }
-    expect((await get('?search=a&refresh')).body).toContain('<input type="hidden" name="refresh">');
   });
 
   test('allows forms in the policy of the list alone', async () => {
     const get = await use(three());
     const list = (await get('')).headers.get('content-security-policy');
     expect(list).toMatch(
-      /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'$/,
+      /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'$/,
     );
     expect((await get('feeds/a')).headers.get('content-security-policy')).toBe(STATUS_PAGE_POLICY);
     expect(STATUS_PAGE_POLICY).toContain("form-action 'none'");
@@ -201,7 +192,7 @@ describe('a process with many feeds', () => {
     const get = await use(serveFeeds([]));
     const { status, body } = await get('');
     expect(status).toBe(200);
-    expect(body).toContain('<h1>No feeds</h1>');
+    expect(body).toContain('>No feeds</h1>');
     expect(body).not.toContain('<table>');
     expect(JSON.parse((await get('status.json')).body)).toMatchObject({ feeds: [], invalid: [] });
   });

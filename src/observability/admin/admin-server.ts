@@ -126,13 +126,12 @@ function createPacing(clock: AdminServerOptions['clock'], signal: AbortSignal): 
 function routeOf(path: string, { single }: Context): Route | undefined {
   if (Object.hasOwn(PROBES, path)) return PROBES[path];
   const route = path === '/metrics' ? METRICS : (statusRoute(path, single) ?? runbookRoute(path));
-  // The answers of one feed take a millisecond.
-  if (route === undefined || single) return route;
+  if (route === undefined) return undefined;
   const kind = /^\/[^/]*/.exec(path)?.[0] ?? path;
-  const readsQuery = path !== '/metrics' && !path.endsWith('.json');
   return (context, query, isWanted) =>
     context.paced(kind)({
-      key: readsQuery ? `${path}?${query}` : path,
+      // Only the list of feeds reads the query.
+      key: path === '/' && !single ? `${path}?${query}` : path,
       isWanted,
       render: () => route(context, query, isWanted),
     });

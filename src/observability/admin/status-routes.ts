@@ -34,7 +34,7 @@ const FEED_PATH = /^\/feeds\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})(\/status\.json)?$
 
 const SINGLE_ROUTES: Readonly<Record<string, StatusRoute>> = {
   '/status.json': (context) => answerOf(context.feeds()[0], reportOf),
-  '/': (context, query) => answerOf(context.feeds()[0], (feed) => pageOf(feed, context, query)),
+  '/': (context) => answerOf(context.feeds()[0], (feed) => pageOf(feed, context)),
 };
 
 const LIST_ROUTES: Readonly<Record<string, StatusRoute>> = {
@@ -49,10 +49,10 @@ export function statusRoute(path: string, single: boolean): StatusRoute | undefi
   if (Object.hasOwn(routes, path)) return routes[path];
   const [, name, json] = single ? [] : (FEED_PATH.exec(path) ?? []);
   if (name === undefined) return undefined;
-  return (context, query) =>
+  return (context) =>
     answerOf(
       context.feeds().find((feed) => feed.name === name),
-      json === undefined ? (feed) => pageOf(feed, context, query) : reportOf,
+      json === undefined ? (feed) => pageOf(feed, context) : reportOf,
     );
 }
 
@@ -64,12 +64,11 @@ function reportOf(feed: ShownFeed): Answer {
   return jsonAnswer(feed.report());
 }
 
-function pageOf(feed: ShownFeed, { clock, single }: StatusContext, query: URLSearchParams): Answer {
+function pageOf(feed: ShownFeed, { clock, single }: StatusContext): Answer {
   const page = renderStatusPage({
     report: feed.report(),
     recent: feed.recent(),
     now: clock.now(),
-    refreshed: query.has('refresh'),
     listed: !single,
   });
   return htmlAnswer(page, STATUS_PAGE_POLICY);
@@ -81,7 +80,6 @@ function listPage({ feeds, invalid, clock }: StatusContext, query: URLSearchPara
     feeds: listFeeds(running, invalid?.() ?? []),
     search: query.get('search')?.trim() ?? '',
     now: clock.now(),
-    refreshed: query.has('refresh'),
   });
   return htmlAnswer(page, FEEDS_PAGE_POLICY);
 }

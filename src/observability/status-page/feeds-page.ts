@@ -4,7 +4,7 @@ import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from 
 import { stateOfAll } from './feeds-state.js';
 import { FEEDS_STYLE } from './feeds-style.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
-import { type PageLinks, pagePolicy, renderPage, type Showing } from './page.js';
+import { pagePolicy, renderPage } from './page.js';
 import { badState, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
@@ -14,42 +14,36 @@ export const FEEDS_PAGE_POLICY = pagePolicy(FEEDS_STYLE, "'self'");
 /** Maximum number of feeds on the page, which limits its size and the time to render it. */
 export const MAX_ROWS = 100;
 
-export interface FeedsPage extends Showing {
+export interface FeedsPage {
   /** In any order. */
   readonly feeds: readonly ListedFeed[];
   /** Text in the names to be shown; empty for all. */
   readonly search: string;
+  /** Milliseconds since 1970. */
+  readonly now: number;
 }
 
 /** Renders the list of feeds, worst first. */
-export function renderFeedsPage({ feeds, search, now, refreshed }: FeedsPage): string {
+export function renderFeedsPage({ feeds, search, now }: FeedsPage): string {
   const totals = totalsOf(feeds);
   const state = stateOfAll(totals);
   const found = search === '' ? feeds : searchFeeds(feeds, search);
   return renderPage({
     title: `${state.headline} – scanfeed`,
+    state,
     style: FEEDS_STYLE,
     heading: `<strong>${counted(feeds.length, 'feed')}</strong>`,
-    links: linksOf(search),
+    links: { here: search === '' ? './' : `?${new URLSearchParams({ search })}`, root: '', json: 'status.json' },
     now,
-    refreshed,
     main: `${renderState(state)}
 <section class="facts" aria-label="Facts">
 ${factList(factsOf(totals))}
 </section>
 <section class="feeds" aria-label="Feeds">
-${searchForm(search, refreshed)}
+${searchForm(search)}
 ${table(found, captionOf(found.length, feeds.length, search))}
 </section>`,
   });
-}
-
-function linksOf(search: string): PageLinks {
-  const [here, refreshing] =
-    search === ''
-      ? ['./', '?refresh']
-      : [`?${new URLSearchParams({ search })}`, `?${new URLSearchParams({ search })}&refresh`];
-  return { here, refreshing, root: '', json: 'status.json' };
 }
 
 function factsOf({ feeds, invalid, failing, stuck, leading, caughtUp, withUnknownLag, worst }: Totals): Fact[] {
@@ -74,11 +68,11 @@ function factsOf({ feeds, invalid, failing, stuck, leading, caughtUp, withUnknow
   ];
 }
 
-function searchForm(search: string, refreshed: boolean): string {
+function searchForm(search: string): string {
   return `<form action="./" role="search">
 <label for="search">Search by name</label>
 <input type="search" id="search" name="search" value="${escapeHtml(search)}" autocomplete="off" autocapitalize="none" spellcheck="false">
-${refreshed ? '<input type="hidden" name="refresh">\n' : ''}<button>Search</button>${search === '' ? '' : `<a href="${refreshed ? '?refresh' : './'}">Show all feeds</a>`}
+<button>Search</button>${search === '' ? '' : '<a href="./">Show all feeds</a>'}
 </form>`;
 }
 

@@ -4,10 +4,9 @@ import { STYLE } from './style.js';
 export const FEEDS_STYLE = `${STYLE}
 form { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: center; margin-bottom: .25rem; }
 label { color: var(--quiet); font-size: .875rem; }
-input, button { font: inherit; color: inherit; background: var(--ground); border: 1px solid var(--quiet); border-radius: .5rem; padding: .25rem .75rem; }
+input { font: inherit; color: inherit; background: var(--ground); border: 1px solid var(--quiet); border-radius: .5rem; padding: .25rem .75rem; }
 input { flex: 1 1 10rem; min-width: 0; max-width: 24rem; }
-button { cursor: pointer; }
-input:focus-visible, button:focus-visible { outline: 3px solid var(--busy); outline-offset: 1px; }
+input:focus-visible { outline: 3px solid var(--busy); outline-offset: 1px; }
 .feeds th, .feeds td { vertical-align: top; padding: .5rem 1.5rem .5rem 0; overflow-wrap: anywhere; }
 .feeds th:first-child { width: 36%; }
 .feeds th:last-child, .feeds td:last-child { padding-right: 0; text-align: right; white-space: nowrap; }

@@ -1,5 +1,6 @@
 import { describeSeconds, escapeHtml } from './html.js';
 import type { StatusReport } from './status-report.js';
+import { TONES } from './style.js';
 
 /** A state in a few words, as plain text. */
 export interface State extends Summary {
@@ -9,7 +10,7 @@ export interface State extends Summary {
 
 export interface Summary {
   readonly headline: string;
-  readonly tone: 'good' | 'busy' | 'bad' | 'calm';
+  readonly tone: keyof typeof TONES;
   /** SVG path in a 24 by 24 view box, so that the state does not depend on colour alone. */
   readonly sign: string;
 }
@@ -53,10 +54,16 @@ function freshness({ lagSeconds, backfillComplete }: StatusReport): string {
 export function renderState({ headline, sentence, leader, tone, sign }: State): string {
   return `<section class="state ${tone}">
 ${signSvg(sign)}
-<h1>${escapeHtml(headline)}</h1>
+<h1 aria-live="polite">${escapeHtml(headline)}</h1>
 <p>${escapeHtml(sentence)}</p>
 <p class="quiet">${escapeHtml(leader)}</p>
 </section>`;
+}
+
+/** Returns the icon of a page as an address: its sign on a disc, so that tabs show the state. */
+export function iconOf({ tone, sign }: Summary): string {
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><circle cx="12" cy="12" r="12" fill="${TONES[tone]}"/><path d="${sign}" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
 /** Renders a sign, whose size and colour are in the style sheet. */

@@ -1,9 +1,12 @@
+/** Colours of the states on a light ground. */
+export const TONES = { good: '#18794e', busy: '#1d5fc4', bad: '#b42318', calm: '#4c5a70' } as const;
+
 /** Style sheet. All text has a contrast of at least 4.5 to 1 in both colour schemes; a test measures it in a browser. */
 export const STYLE = `
 :root {
   color-scheme: light dark;
   --ground: #f4f5f7; --card: #fff; --edge: #dfe3e9; --text: #1a212c; --quiet: #566172;
-  --good: #18794e; --busy: #1d5fc4; --bad: #b42318; --calm: #4c5a70;
+  --good: ${TONES.good}; --busy: ${TONES.busy}; --bad: ${TONES.bad}; --calm: ${TONES.calm};
   --bar: #5b6fd6; --hatch: #a9b2bf;
   font: 1rem/1.5 Inter, system-ui, sans-serif; color: var(--text); background: var(--ground);
 }
@@ -56,7 +59,11 @@ thead th { border: 0; font-size: .875rem; color: var(--quiet); }
 footer { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 1.5rem; padding-bottom: 2rem; font-size: .875rem; color: var(--quiet); }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; }
 a { color: var(--busy); text-underline-offset: .2em; }
-a:focus-visible { outline: 3px solid var(--busy); outline-offset: 3px; border-radius: 2px; }
+button { font: inherit; color: inherit; background: var(--ground); border: 1px solid var(--quiet); border-radius: .5rem; padding: .25rem .75rem; cursor: pointer; }
+footer button { border: 0; padding: 0; color: var(--busy); text-decoration: underline; text-underline-offset: .2em; }
+[hidden] { display: none; }
+#gone { max-width: 60rem; margin: 1rem auto 0; padding: .75rem 1.25rem; color: var(--bad); background: var(--card); border: 2px solid var(--bad); border-radius: .75rem; font-weight: 600; }
+a:focus-visible, button:focus-visible { outline: 3px solid var(--busy); outline-offset: 3px; border-radius: 2px; }
 @media (forced-colors: active) {
   .grid, .hatch { stroke: CanvasText; }
   .bar, .failed, text { fill: CanvasText; }

@@ -12,40 +12,41 @@ function untilAborted(_: number, signal: AbortSignal): Promise<void> {
 }
 
 /** The real admin server of a process that follows one feed, with a given status and time. */
-export async function serveStatusPage(first: Shown) {
-  let shown = first;
-  const served = await serve(() => shown.now, { single: true, feeds: () => [feedOf(shown)] });
-  return {
-    ...served,
-    show(next: Shown) {
-      shown = next;
-    },
-  };
+export function serveStatusPage(first: Shown, port = 0) {
+  return serve([first], { single: true, port });
 }
 
 /** The real admin server of a process that follows many feeds. All of them have the same time. */
 export function serveFeeds(feeds: readonly Shown[], invalid: readonly InvalidEntry[] = []) {
-  const shown = feeds.map(feedOf);
-  return serve(() => feeds[0]?.now ?? 0, { single: false, feeds: () => shown, invalid: () => invalid });
+  return serve(feeds, { single: false, port: 0, invalid: () => invalid });
 }
 
 function feedOf(shown: Shown) {
   return { name: shown.report.feed, report: () => shown.report, recent: () => shown.recent };
 }
 
-async function serve(now: () => number, options: Pick<AdminServerOptions, 'single' | 'feeds' | 'invalid'>) {
+async function serve(first: readonly Shown[], options: Pick<AdminServerOptions, 'single' | 'port' | 'invalid'>) {
+  let shown = first.map(feedOf);
+  let now = first[0]?.now ?? 0;
   const server = startAdminServer({
     host: '127.0.0.1',
-    port: 0,
     version: '0.1.0',
     metrics: testMetrics().metrics,
     liveness: livenessOf(() => []),
     readiness: createReadiness(),
     logger: recordingLogger().logger,
-    clock: { ...systemClock, now, monotonic: () => 0, sleep: untilAborted },
+    clock: { ...systemClock, now: () => now, monotonic: () => 0, sleep: untilAborted },
     signal: new AbortController().signal,
+    feeds: () => shown,
     ...options,
   });
   await server.settled;
-  return { url: `http://127.0.0.1:${server.address()?.port}/`, close: () => server.close() };
+  return {
+    url: `http://127.0.0.1:${server.address()?.port}/`,
+    close: () => server.close(),
+    show(...next: readonly Shown[]) {
+      shown = next.map(feedOf);
+      now = next[0]?.now ?? 0;
+    },
+  };
 }

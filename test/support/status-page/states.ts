@@ -12,7 +12,7 @@ const BEAT = 10 * SECOND;
 const OUTAGE = { from: 3.4 * HOUR, until: 3.65 * HOUR };
 
 /** What the status page is about to show. */
-export type Shown = Omit<StatusPage, 'refreshed' | 'listed'>;
+export type Shown = Omit<StatusPage, 'listed'>;
 
 /** The page in every state that people see it in, with six hours of a life behind it. */
 export const STATES: Readonly<Record<string, () => Shown>> = {
