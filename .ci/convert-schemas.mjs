@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-const [kubernetes, operator, folder] = process.argv.slice(2);
+const [kubernetes, folder, ...customResources] = process.argv.slice(2);
 
 /** Their references lead to an address; here the files stand side by side. */
 const besideEachOther = (key, value) =>
@@ -29,12 +29,18 @@ function closed(schema) {
   return open || copy.additionalProperties !== undefined ? copy : { ...copy, additionalProperties: false };
 }
 
-mkdirSync(join(folder, 'operator'), { recursive: true });
-for (const file of readdirSync(operator).filter((name) => name.endsWith('.yaml'))) {
-  const { spec } = parse(readFileSync(join(operator, file), 'utf8'));
-  for (const { name: version, schema } of spec.versions) {
-    const body = closed(schema.openAPIV3Schema);
-    body.properties.metadata = { type: 'object' };
-    writeFileSync(join(folder, 'operator', `${spec.names.singular}-monitoring-${version}.json`), JSON.stringify(body));
+function writeCustomResources(source) {
+  for (const file of readdirSync(source).filter((name) => name.endsWith('.yaml'))) {
+    const { kind, spec } = parse(readFileSync(join(source, file), 'utf8'));
+    if (kind !== 'CustomResourceDefinition') continue;
+    const [group] = spec.group.split('.');
+    for (const { name: version, schema } of spec.versions) {
+      const body = closed(schema.openAPIV3Schema);
+      body.properties.metadata = { type: 'object' };
+      writeFileSync(join(folder, 'custom', `${spec.names.singular}-${group}-${version}.json`), JSON.stringify(body));
+    }
   }
 }
+
+mkdirSync(join(folder, 'custom'), { recursive: true });
+customResources.forEach(writeCustomResources);

@@ -53,9 +53,9 @@ describe('docs/deployment.md', () => {
   test('shows values that the chart takes', async (context) => {
     const helm = requireHelm(context);
     const values = blocks('yaml').filter(
-      (block) => /^(podMonitor|networkPolicy|baseUrl|ca|ingress)/m.test(block) && !/^scanfeed:/m.test(block),
+      (block) => /^(podMonitor|networkPolicy|baseUrl|ca|ingress|httpRoute)/m.test(block) && !/^scanfeed:/m.test(block),
     );
-    expect(values).toHaveLength(5);
+    expect(values).toHaveLength(6);
     for (const block of values) {
       const file = join(await testFolder(), 'values.yaml');
       await writeFile(file, block);

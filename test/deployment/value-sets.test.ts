@@ -2,12 +2,21 @@ import { describe, expect, test } from 'vitest';
 import { packageVersion } from '../../src/core/package.js';
 import { readSettings } from '../../src/settings/settings.js';
 import { testCertificate } from '../support/certificate.js';
-import { REQUIRED, render, requireHelm, runTemplate } from '../support/deployment/chart.js';
+import { parseManifests, REQUIRED, requireHelm, runTemplate } from '../support/deployment/chart.js';
 import { environmentOf, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 
 const OTHER = 'platform';
 const INGRESS = { enabled: true, hosts: [{ host: 'scanfeed.example' }] };
+const ROUTE = {
+  enabled: true,
+  parentRefs: [{ name: 'internal', namespace: 'gateways', sectionName: 'https' }],
+  hostnames: ['scanfeed.example'],
+};
+const PASSWORD = {
+  type: 'ExtensionRef',
+  extensionRef: { group: 'gateway.example', kind: 'BasicAuth', name: 'scanfeed-users' },
+};
 const ANYWHERE = { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] };
 const POLICY = { enabled: true, egress: { service: ANYWHERE, database: ANYWHERE } };
 const JOB = { ...REQUIRED.database, migrations: 'job' };
@@ -251,6 +260,136 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
         },
       },
     },
+  ],
+  [
+    'an HTTPRoute, with its Service',
+    {
+      httpRoute: { ...ROUTE, labels: { team: 'documents' }, annotations: { note: 'internal' } },
+      service: { port: 80 },
+    },
+    {
+      Service: { spec: { type: 'ClusterIP', ports: [{ name: 'http-scanfeed', port: 80 }] } },
+      Ingress: null,
+      HTTPRoute: {
+        apiVersion: 'gateway.networking.k8s.io/v1',
+        metadata: { labels: { team: 'documents' }, annotations: { note: 'internal' } },
+        spec: {
+          parentRefs: exactly(ROUTE.parentRefs),
+          hostnames: ['scanfeed.example'],
+          rules: exactly([
+            {
+              matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+              backendRefs: [{ name: 'invoices-scanfeed', port: 80 }],
+            },
+          ]),
+        },
+      },
+    },
+  ],
+  [
+    'an HTTPRoute below a path that the Gateway removes, beside an ingress',
+    { httpRoute: { ...ROUTE, path: '/scanfeed', filters: [PASSWORD] }, ingress: INGRESS, dashboard: ON },
+    {
+      Ingress: { spec: { rules: [{ host: 'scanfeed.example' }] } },
+      HTTPRoute: {
+        spec: {
+          rules: [
+            {
+              matches: [{ path: { value: '/scanfeed' } }],
+              filters: [
+                PASSWORD,
+                {
+                  type: 'URLRewrite',
+                  urlRewrite: { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/' } },
+                },
+              ],
+              backendRefs: [{ port: 9847 }],
+            },
+          ],
+        },
+      },
+      ConfigMap: { data: linksTo('http://scanfeed.example/') },
+    },
+  ],
+  [
+    'a link to the status page of an HTTPRoute',
+    { httpRoute: { ...ROUTE, path: '/scanfeed/' }, dashboard: ON },
+    { ConfigMap: { data: linksTo('https://scanfeed.example/scanfeed/') } },
+  ],
+  [
+    'no link to a host with a wildcard',
+    { httpRoute: { ...ROUTE, hostnames: ['*.example'] }, dashboard: ON },
+    { ConfigMap: { data: expect.not.toSatisfy((data) => JSON.stringify(data).includes('Status page')) } },
+  ],
+  [
+    'a Service of both families of addresses',
+    { service: { ...ON, ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] } },
+    { Service: { spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: exactly(['IPv6', 'IPv4']) } } },
+  ],
+  [
+    'a disruption budget of replicas that must stay',
+    {
+      replicaCount: 3,
+      podDisruptionBudget: {
+        minAvailable: '51%',
+        unhealthyPodEvictionPolicy: 'IfHealthyBudget',
+        labels: { team: 'documents' },
+        annotations: { note: 'drain' },
+      },
+    },
+    {
+      PodDisruptionBudget: {
+        metadata: { labels: { team: 'documents' }, annotations: { note: 'drain' } },
+        spec: exactly({
+          minAvailable: '51%',
+          unhealthyPodEvictionPolicy: 'IfHealthyBudget',
+          selector: {
+            matchLabels: {
+              'app.kubernetes.io/name': 'scanfeed',
+              'app.kubernetes.io/instance': 'invoices',
+              'app.kubernetes.io/component': 'daemon',
+            },
+          },
+        }),
+      },
+    },
+  ],
+  [
+    'limits and labels of a PodMonitor, and of its pods',
+    { podMonitor: { ...ON, sampleLimit: 2_000_000, honorLabels: true, podTargetLabels: ['team'] } },
+    {
+      PodMonitor: {
+        spec: { sampleLimit: 2_000_000, podTargetLabels: ['team'], podMetricsEndpoints: [{ honorLabels: true }] },
+      },
+    },
+  ],
+  [
+    'limits and labels of a ServiceMonitor, and of its Service',
+    {
+      serviceMonitor: {
+        ...ON,
+        sampleLimit: 2000,
+        honorLabels: true,
+        targetLabels: ['team'],
+        podTargetLabels: ['tier'],
+      },
+    },
+    {
+      ServiceMonitor: {
+        spec: {
+          sampleLimit: 2000,
+          targetLabels: ['team'],
+          podTargetLabels: ['tier'],
+          endpoints: [{ honorLabels: true }],
+        },
+      },
+    },
+  ],
+  ['processes that its containers share', { shareProcessNamespace: true }, pod({ shareProcessNamespace: true })],
+  [
+    'labels and annotations of a network policy',
+    { networkPolicy: { ...POLICY, labels: { team: 'network' }, annotations: { note: 'closed' } } },
+    { NetworkPolicy: { metadata: { labels: { team: 'network' }, annotations: { note: 'closed' } } } },
   ],
   [
     'a PodMonitor in the namespace of Prometheus, over TLS',
@@ -565,6 +704,37 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
   ],
   ['one of two dashboards', { dashboard: { allFeeds: true } }, 'dashboard.allFeeds: '],
   ['an address that is none', { dashboard: { statusPageUrl: 'scanfeed.example' } }, '/dashboard/statusPageUrl'],
+  ['a route without a Gateway', { httpRoute: { ...ROUTE, parentRefs: [] } }, 'httpRoute.parentRefs: at least one'],
+  ['a route of every host', { httpRoute: { ...ROUTE, hostnames: [] } }, 'httpRoute.hostnames: at least one host'],
+  ['a Gateway without a name', { httpRoute: { ...ROUTE, parentRefs: [{}] } }, '/httpRoute/parentRefs/0'],
+  ['a route of a sidecar', { mode: 'sidecar', httpRoute: ROUTE }, 'httpRoute.enabled: a sidecar has no Service'],
+  [
+    'a route that a policy closes',
+    { httpRoute: ROUTE, networkPolicy: POLICY },
+    'httpRoute.enabled: networkPolicy.ingress.from must allow the pods of the Gateway',
+  ],
+  ['a family of addresses that does not exist', { service: { ipFamilies: ['IPv5'] } }, '/service/ipFamilies/0'],
+  [
+    'two families of a single stack',
+    { service: { ...ON, ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv4', 'IPv6'] } },
+    'service.ipFamilyPolicy: SingleStack',
+  ],
+  [
+    'a disruption budget that blocks every drain',
+    { replicaCount: 2, podDisruptionBudget: { minAvailable: 2 } },
+    'podDisruptionBudget.minAvailable: 2 of 2 replicas would block',
+  ],
+  [
+    'a share of the replicas that is rounded up to all',
+    { replicaCount: 2, podDisruptionBudget: { minAvailable: '51%' } },
+    'podDisruptionBudget.minAvailable: 51% of 2 replicas',
+  ],
+  [
+    'a disruption budget of nothing',
+    { replicaCount: 2, podDisruptionBudget: { maxUnavailable: '0%' } },
+    'podDisruptionBudget.maxUnavailable: 0% would block',
+  ],
+  ['a limit of no series', { podMonitor: { ...ON, sampleLimit: 0 } }, '/podMonitor/sampleLimit'],
   ['a memory limit of a few bytes', memory(1_000_000), 'resources.limits.memory: 1000000 is too small'],
   ['a memory limit that is too small', memory('128Mi'), 'resources.limits.memory: 128Mi is too small'],
   [
@@ -702,6 +872,18 @@ function ingressPath(path: string, pathType: string): object {
   return { path, pathType, backend };
 }
 
+/** Data of a ConfigMap with a dashboard that links to this address of the status page. */
+function linksTo(url: string): unknown {
+  return expect.toSatisfy((data: Readonly<Record<string, string>>) =>
+    Object.values(data).every((text) => {
+      const { links } = JSON.parse(text) as {
+        readonly links: readonly { readonly title: string; readonly url: string }[];
+      };
+      return links.some((link) => link.title === 'Status page' && link.url === url);
+    }),
+  );
+}
+
 function having(name: string, value: string): unknown {
   return expect.arrayContaining([{ name, value }]);
 }
@@ -712,8 +894,17 @@ function exactly(expected: object): unknown {
 }
 
 describe('the chart', () => {
+  /** The output of Helm for each of RENDERED, which two tests read. */
+  const outputs = new Map<object, Promise<string>>();
+  const outputOf = (helm: string, values: object): Promise<string> => {
+    const output = outputs.get(values) ?? runTemplate(helm, { ...REQUIRED, ...values }).then(({ stdout }) => stdout);
+    outputs.set(values, output);
+    return output;
+  };
+
   test.for(RENDERED)('renders %s', async ([, values, expected], context) => {
-    const manifests = await render(requireHelm(context), { ...REQUIRED, ...values });
+    const manifests = parseManifests(await outputOf(requireHelm(context), values));
+    expect(manifests).not.toEqual([]);
     for (const [kind, part] of Object.entries(expected)) {
       const found = manifests.filter((manifest) => manifest.kind === kind);
       if (part === null) expect(found).toEqual([]);
@@ -733,7 +924,8 @@ describe('the chart', () => {
     requireSchemas(context);
     const helm = requireHelm(context);
     const texts: string[] = [];
-    for (const [, values] of RENDERED) texts.push((await runTemplate(helm, { ...REQUIRED, ...values })).stdout);
+    for (const [, values] of RENDERED) texts.push(await outputOf(helm, values));
+    expect(texts.filter((text) => text === '')).toEqual([]);
     expect(await findInvalid(texts.join('\n---\n'))).toEqual([]);
   });
 

@@ -43,18 +43,22 @@ namespace: {{ $namespace }}
 {{- end }}
 {{- end }}
 
-{{/* Address of the status page; empty if only the cluster can reach it. */}}
+{{/*
+Address of the status page; empty if only the cluster can reach it, or if its host begins with a wildcard. Only the Gateway knows
+whether it has TLS.
+*/}}
 {{- define "scanfeed.statusPageUrl" -}}
-{{- with .Values.dashboard.statusPageUrl }}
-{{- . }}
-{{- else }}
-{{- with .Values.ingress }}
-{{- if and .enabled .hosts }}
-{{- $path := dig "path" "/" (first (default (list dict) (first .hosts).paths)) -}}
-{{ ternary "https" "http" (not (empty .tls)) }}://{{ (first .hosts).host }}{{ $path | trimSuffix "/" }}/
+{{- $ingress := .Values.ingress -}}
+{{- $route := .Values.httpRoute -}}
+{{- $url := "" -}}
+{{- if and $ingress.enabled $ingress.hosts }}
+{{- $host := first $ingress.hosts -}}
+{{- $path := dig "path" "/" (first (default (list dict) $host.paths)) -}}
+{{- $url = printf "%s://%s%s/" (ternary "http" "https" (empty $ingress.tls)) $host.host (trimSuffix "/" $path) -}}
+{{- else if and $route.enabled $route.hostnames }}
+{{- $url = printf "https://%s%s/" (first $route.hostnames) (trimSuffix "/" $route.path) -}}
 {{- end }}
-{{- end }}
-{{- end }}
+{{- default (ternary "" $url (contains "*" $url)) .Values.dashboard.statusPageUrl }}
 {{- end }}
 
 {{/* Address of the runbooks of this version in the repository, as the files of the dashboards contain it. */}}

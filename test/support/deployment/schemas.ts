@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import type { TestContext } from 'vitest';
 import { requireTool, runTool } from './tools.js';
 
-/** What `.ci/kubernetes-schemas` wrote: a folder for each version of Kubernetes, and one for the Prometheus operator. */
+/** What `.ci/kubernetes-schemas` wrote: a folder for each version of Kubernetes, and one for custom resources. */
 const FOLDER = process.env.KUBERNETES_SCHEMAS;
 
 export function requireSchemas(context: Pick<TestContext, 'skip'>): void {
@@ -14,7 +14,7 @@ export function requireSchemas(context: Pick<TestContext, 'skip'>): void {
 export async function findInvalid(manifests: string): Promise<string[]> {
   const versions = (await readdir(FOLDER as string)).filter((name) => name.startsWith('v1.'));
   if (!versions.includes('v1.29.0') || versions.length < 5) throw new Error(`too few schemas: ${versions.join(', ')}`);
-  const locations = ['{{.NormalizedKubernetesVersion}}', 'operator'].flatMap((folder) => [
+  const locations = ['{{.NormalizedKubernetesVersion}}', 'custom'].flatMap((folder) => [
     '-schema-location',
     `${FOLDER}/${folder}/{{.ResourceKind}}{{.KindSuffix}}.json`,
   ]);
