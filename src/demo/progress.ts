@@ -1,34 +1,31 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { counted, formatSeconds } from '../cli/terminal/format.js';
+import { type Figures, withProgress } from '../cli/terminal/progress.js';
+import { systemClock } from '../core/clock.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
 
-const BAR_WIDTH = 24;
-/** Intervals between updates on a terminal and elsewhere, milliseconds. */
-const TERMINAL_EVERY_MS = 500;
-const PLAIN_EVERY_MS = 5_000;
+/** Interval between looks at the state, milliseconds. */
+const CHECK_MS = 500;
 
 /**
  * Shows one line of progress until the signal aborts.
  * @param report returns the report on the feed; undefined while it is not running
  */
 export async function showProgress(report: () => StatusReport | undefined, signal: AbortSignal): Promise<void> {
-  const terminal = process.stdout.isTTY === true;
+  const { isTTY: redraws = false, columns: noteColumns } = process.stdout;
+  const note = (text: string) => void process.stdout.write(text);
   const describe = createDescription();
-  while (!signal.aborted) {
-    const current = report();
-    const line = current === undefined ? 'starting' : describe(current, Date.now());
-    process.stdout.write(terminal ? `\r${line.slice(0, (process.stdout.columns ?? 80) - 1)}\x1b[K` : `${line}\n`);
-    await delay(terminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS, undefined, { signal }).catch(() => {});
-  }
-  if (terminal) process.stdout.write('\n');
+  await withProgress({ note, redraws, noteColumns, clock: systemClock }, {}, 'starting', async (progress) => {
+    while (!signal.aborted) {
+      const current = report();
+      progress.show(current === undefined ? 'starting' : describe(current, Date.now()));
+      await systemClock.sleep(CHECK_MS, signal);
+    }
+  });
 }
 
-/**
- * Returns a description of the feed's state. The progress is the share of the time from the first known state to now that has been
- * read.
- */
-function createDescription(): (report: StatusReport, now: number) => string {
-  let begun: { readonly at: number; readonly readTo: number; readonly written: number } | null = null;
+/** Returns a description of the feed's state. While it catches up, that is how much of the time up to now has been read. */
+function createDescription(): (report: StatusReport, now: number) => string | Figures {
+  let from: Date | null = null;
   return (report, now) => {
     const { lagSeconds, runsWritten } = report;
     const [error] = report.currentErrors;
@@ -36,11 +33,9 @@ function createDescription(): (report: StatusReport, now: number) => string {
     if (lagSeconds !== null && (report.caughtUp || report.backfillComplete)) return upToDate(report, lagSeconds);
     const deliveredUpTo = report.passes.find(({ pass }) => pass === 'feed')?.deliveredUpTo ?? null;
     if (deliveredUpTo === null) return 'starting';
-    const readTo = Date.parse(deliveredUpTo);
-    begun ??= { at: now, readTo, written: runsWritten };
-    const share = Math.min(1, Math.max(0, (readTo - begun.readTo) / Math.max(1, now - begun.readTo)));
-    const rate = ((runsWritten - begun.written) * 1000) / Math.max(1, now - begun.at);
-    return `catching up ${bar(share)} ${Math.floor(share * 100)}%  ${runsWritten} runs, ${Math.round(rate)}/s`;
+    const upTo = new Date(deliveredUpTo);
+    from ??= upTo;
+    return { done: runsWritten, what: 'runs written, catching up', delivered: { from, upTo, until: new Date(now) } };
   };
 }
 
@@ -50,9 +45,4 @@ function upToDate({ runsWritten, pendingResults, quarantinedEntries, caughtUp }:
   if (pendingResults) parts.push(`${pendingResults} pending`);
   if (quarantinedEntries) parts.push(`${quarantinedEntries} in quarantine`);
   return `${state}: ${parts.join(', ')}`;
-}
-
-function bar(share: number): string {
-  const done = Math.round(share * BAR_WIDTH);
-  return `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}]`;
 }

@@ -4,12 +4,12 @@ import { type CommandProcess, confirm, thisProcess } from '../context/command-pr
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable } from '../terminal/format.js';
+import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
-interface Given {
+interface Given extends ProgressOptions {
   readonly scanId: readonly string[];
   readonly feed?: string;
   readonly yes?: true;
-  readonly json?: true;
 }
 
 const examples = `
@@ -29,6 +29,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .requiredOption('--scan-id <id>', 'id of the run; repeatable', several)
     .option('--yes', 'do not ask')
     .addOption(entryOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((options: Given) => erase(options, io));
@@ -38,14 +39,15 @@ function several(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-async function erase({ scanId, feed, yes, json }: Given, io: CommandProcess): Promise<void> {
+async function erase({ scanId, feed, yes, ...options }: Given, io: CommandProcess): Promise<void> {
   const settings = await readSchemaSettings(io, feed);
   await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];
     const plan = `${counted(scanIds.length, 'run', 'runs')} will be deleted from the schema ${settings.schema} with all revisions, and never\nstored again. This cannot be undone.\n`;
     await confirm(io, { plan, question: 'Erase?', yes: yes === true });
-    const erased = await deletedRuns.erase(scanIds);
-    io.write(json ? `${JSON.stringify(erased)}\n` : erased.map(describe).join(''));
+    const state = `erasing ${counted(scanIds.length, 'run', 'runs')}`;
+    const erased = await withProgress(io, options, state, () => deletedRuns.erase(scanIds));
+    io.write(options.json ? `${JSON.stringify(erased)}\n` : erased.map(describe).join(''));
   });
 }
 

@@ -10,7 +10,7 @@ import { idOption, numberOption } from '../context/parse-options.js';
 import { type FeedCommandContext, type FeedOptions, withFeed, withFeedOf } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 
 /** `scanfeed quarantine`: manages the entries that could not be stored. */
@@ -48,8 +48,9 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .addOption(feedOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: FeedOptions & { all?: true }) => replay(ids, options, io));
+    .action((ids: readonly string[], options: ReplayOptions) => replay(ids, options, io));
   command
     .command('discard')
     .description('Discard open entries: they are no longer counted, and stay discarded if delivered again.')
@@ -126,26 +127,29 @@ function describe(entry: QuarantinedEntry): string {
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
 }
 
-async function replay(ids: readonly string[], { feed, all, json }: FeedOptions & { all?: true }, io: CommandProcess) {
+interface ReplayOptions extends FeedOptions, ProgressOptions {
+  readonly all?: true;
+}
+
+async function replay(ids: readonly string[], options: ReplayOptions, io: CommandProcess) {
+  const { feed, json } = options;
   await withFeed(io, { feed }, async (work) => {
-    const chosen = await choose(work, ids, all);
+    const chosen = await choose(work, ids, options.all);
     const entries = await requireEntries(work, chosen);
     const stored = entries.find(({ state }) => state === 'repaired' || state === 'replayed');
     if (stored !== undefined) throw new CommandFailure(`entry ${stored.id} is ${stored.state}: its run is stored`);
-    const progress = progressLine(io);
     const results: Replayed[] = [];
-    try {
+    const figures = () => ({ done: results.length, total: entries.length, what: 'entries replayed' });
+    await withProgress(io, options, figures(), async ({ show }) => {
       for (const entry of entries) {
         const result = await replayEntry(work, entry, io.clock);
         if (result !== null) results.push(result);
-        progress.show(() => `replaying: ${results.length} of ${entries.length}`);
+        show(figures());
       }
-    } catch (error) {
-      progress.clear();
+    }).catch((error) => {
       if (results.length > 0) print(results, json, io);
       throw error;
-    }
-    progress.clear();
+    });
     print(results, json, io);
     requireAllValid(results);
   });

@@ -10,9 +10,9 @@ import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } fr
 import { withServiceOf } from '../context/with-service.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
-import { type ProgressLine, progressLine } from '../terminal/progress-line.js';
+import { type Figures, type Progress, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
-interface Given extends FeedOptions {
+interface Given extends FeedOptions, ProgressOptions {
   readonly all?: true;
   readonly giveUp?: true;
   readonly yes?: true;
@@ -51,6 +51,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--give-up', 'stop retrying: the runs stay without their results')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
@@ -62,11 +63,12 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
   if (options.giveUp) return withFeed(io, { feed }, (work) => giveUp(scanIds, options, work, io));
   await withFeed(io, { feed, need: ['service'] }, async (work) => {
     const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
-    const progress = progressLine(io);
     const connections = work.settings.feed.resolveConcurrency;
-    const results = await withServiceOf(work, connections, io.clock, (service) =>
-      resolveAll(chosen, revisions, work, service, io, progress),
-    ).finally(() => progress.clear());
+    const results = await withProgress(io, options, triedOf(0, chosen), (progress) =>
+      withServiceOf(work, connections, io.clock, (service) =>
+        resolveAll(chosen, revisions, work, service, io, progress),
+      ),
+    );
     report(results, json, io);
   });
 }
@@ -97,7 +99,7 @@ async function resolveAll(
   work: Work,
   service: FeedService,
   { clock }: CommandProcess,
-  progress: ProgressLine,
+  progress: Progress,
 ): Promise<readonly Resolved[]> {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal); // one listener for each result in progress
@@ -111,7 +113,7 @@ async function resolveAll(
       due.map(async (run) => {
         const result = await resolveRun(run, work, parts, stop.signal);
         tries += 1;
-        progress.show(() => `resolving: ${tries} of ${scanIds.length} tried`);
+        progress.show(triedOf(tries, scanIds));
         return result;
       }),
     );
@@ -128,6 +130,10 @@ async function resolveAll(
     }
   }
   return results;
+}
+
+function triedOf(tries: number, scanIds: readonly string[]): Figures {
+  return { done: tries, total: scanIds.length, what: 'results tried' };
 }
 
 /** A failure that every request would meet aborts the command. */

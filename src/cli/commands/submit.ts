@@ -11,16 +11,15 @@ import { awaitRuns, isOpen } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
 import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
 import { counted, printable } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
-interface SubmitCommandOptions {
+interface SubmitCommandOptions extends ProgressOptions {
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   readonly new?: true;
   readonly wait?: true;
   readonly concurrency: number;
   readonly feed?: string;
-  readonly json?: true;
 }
 
 const examples = `
@@ -56,6 +55,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--wait', 'wait until all runs have completed or failed')
     .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4)
     .addOption(entryOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
@@ -69,7 +69,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
   let results = 'nothing sent' as Results;
   const interrupted = await untilInterrupted(async (signal) => {
     setMaxListeners(0, signal); // several listeners for each file in progress
-    const files = await checkAll(paths, io, signal);
+    const files = await checkAll(paths, options, io, signal);
     if (signal.aborted) return;
     results = 'unknown';
     const submitted = await withService(service, options.concurrency, io.clock, (_, client) =>
@@ -84,20 +84,25 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
 }
 
 /** @throws CommandFailure unless all files may be sent */
-async function checkAll(paths: readonly string[], io: CommandProcess, signal: AbortSignal): Promise<PdfFile[]> {
-  const progress = progressLine(io);
+async function checkAll(
+  paths: readonly string[],
+  options: ProgressOptions,
+  io: CommandProcess,
+  signal: AbortSignal,
+): Promise<PdfFile[]> {
   const refused: RefusedFile[] = [];
   const files: PdfFile[] = [];
   const found = await findFiles(paths);
-  for (const [index, path] of found.entries()) {
-    if (signal.aborted) break;
-    progress.show(() => `checking: ${index} of ${countFiles(found)}`);
-    const checked = typeof path === 'string' ? await checkFile(path, signal).catch(() => null) : path;
-    if (checked === null) break;
-    if ('reason' in checked) refused.push(checked);
-    else files.push(checked);
-  }
-  progress.clear();
+  await withProgress(io, options, 'checking', async (progress) => {
+    for (const [index, path] of found.entries()) {
+      if (signal.aborted) break;
+      progress.show({ done: index, total: found.length, what: 'files checked' });
+      const checked = typeof path === 'string' ? await checkFile(path, signal).catch(() => null) : path;
+      if (checked === null) break;
+      if ('reason' in checked) refused.push(checked);
+      else files.push(checked);
+    }
+  });
   if (refused.length === 0 || signal.aborted) return files;
   io.note(refused.map(({ path, reason }) => `${printable(path)}: ${reason}\n`).join(''));
   throw new CommandFailure(`${refused.length} of ${countFiles(found)} refused; nothing was sent`);
@@ -110,36 +115,38 @@ interface SubmitParts {
   readonly perSecond: number | null;
 }
 
-async function submitAll(
+function submitAll(
   files: readonly PdfFile[],
-  { documentType, environment, new: resubmit, wait, concurrency, json }: SubmitCommandOptions,
+  options: SubmitCommandOptions,
   { client, io, signal, perSecond }: SubmitParts,
 ): Promise<readonly SubmittedFile[]> {
-  const progress = progressLine(io);
-  const print = (line: string, { problem }: SubmittedFile) => {
-    if (json) return;
-    progress.clear();
-    if (problem === null) io.write(line);
-    else io.note(line);
-  };
-  const common = { client, clock: io.clock, signal, concurrency, perSecond, onPause: progress.say };
-  let done = 0;
-  const submitted = await submitFiles(files, {
-    ...common,
-    ...{ documentType, environment, resubmitFailed: resubmit === true },
-    onFile: (file) => {
-      done += 1;
-      print(describeSubmitted(file), file);
-      progress.show(() => `submitting: ${done} of ${countFiles(files)} done`);
-    },
+  const { documentType, environment, new: resubmit, wait, concurrency, json } = options;
+  const done = (number: number, what: string) => ({ done: number, total: files.length, what });
+  return withProgress(io, options, done(0, 'files submitted'), async (progress) => {
+    const print = (line: string, { problem }: SubmittedFile) => {
+      if (json) return;
+      progress.clear();
+      if (problem === null) io.write(line);
+      else io.note(line);
+    };
+    const common = { client, clock: io.clock, signal, concurrency, perSecond, onPause: progress.say };
+    let sent = 0;
+    const submitted = await submitFiles(files, {
+      ...common,
+      ...{ documentType, environment, resubmitFailed: resubmit === true },
+      onFile: (file) => {
+        sent += 1;
+        print(describeSubmitted(file), file);
+        progress.show(done(sent, 'files submitted'));
+      },
+    });
+    if (!wait) return submitted;
+    return awaitRuns(submitted, {
+      ...common,
+      onFile: (file) => print(describeEnded(file), file),
+      onRound: (open) => progress.show(done(files.length - open, 'runs finished')),
+    });
   });
-  progress.clear();
-  if (!wait) return submitted;
-  return awaitRuns(submitted, {
-    ...common,
-    onFile: (file) => print(describeEnded(file), file),
-    onRound: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
-  }).finally(() => progress.clear());
 }
 
 /** One line about a file after its submission; empty for a file that was not sent. */

@@ -9,11 +9,11 @@ import { requireRange, timeOption } from '../context/parse-options.js';
 import { type FeedCommandContext, withFeedOf } from '../context/with-feed.js';
 import { withServiceOf } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 import { type VerifiedPage, verifyFeed } from '../verify/verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
 
-interface Given extends FeedsOptions {
+interface Given extends FeedsOptions, ProgressOptions {
   readonly since: Date;
   readonly until?: Date;
 }
@@ -53,6 +53,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time)
     .addOption(feedOption())
     .addOption(allFeedsOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((options: Given) =>
@@ -74,7 +75,7 @@ async function verify(
     const printer = printerOf(json, io);
     const summary = emptySummary(since);
     try {
-      const isRead = await compareAll({ work, since, until, printer, summary }, io);
+      const isRead = await compareAll({ work, since, until, printer, summary, options: given }, io);
       if (!isRead) throw new CommandFailure('differences were found; the output was closed before the end');
       if (summary.compared + summary.tooNew === 0) {
         summary.notListed = await work.countRuns(work.feed.name, { since, until }, settings.feed.filters);
@@ -98,26 +99,29 @@ interface Comparison {
   readonly until: Date | null;
   readonly printer: Printer;
   readonly summary: Summary;
+  readonly options: ProgressOptions;
 }
 
 /** Compares all pages. Returns false if it ended because nobody reads the differences any more. */
-async function compareAll({ work, since, until, printer, summary }: Comparison, io: CommandProcess): Promise<boolean> {
-  const progress = progressLine(io);
-  try {
-    return await withServiceOf(work, 1, io.clock, async (service) => {
+async function compareAll(
+  { work, since, until, printer, summary, options }: Comparison,
+  io: CommandProcess,
+): Promise<boolean> {
+  const end = until ?? work.feed.dataCompleteAsOf ?? since;
+  return withProgress(io, options, 'reading the first page', (progress) =>
+    withServiceOf(work, 1, io.clock, async (service) => {
       for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
         const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
         if (differences.length > 0) progress.clear();
         for (const difference of differences) printer.difference(difference);
         if (differences.length > 0 && !(await io.written())) return false;
         addPage(summary, page);
-        progress.show(() => `${summary.compared} entries compared, delivered up to ${formatTime(page.deliveredUpTo)}`);
+        const delivered = { from: since, upTo: page.deliveredUpTo, until: end };
+        progress.show({ done: summary.compared, what: 'entries compared', delivered });
       }
       return true;
-    });
-  } finally {
-    progress.clear();
-  }
+    }),
+  );
 }
 
 function addPage(summary: Summary, { compared, tooNew, deliveredUpTo }: VerifiedPage): void {

@@ -2,8 +2,8 @@ import { type Command, Option } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
-import { forgetProgress, type SkippedDocument } from '../../storage/reporting/new-documents.js';
-import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
+import { forgetProgress } from '../../storage/reporting/new-documents.js';
+import type { Refreshed } from '../../storage/reporting/refresh-reports.js';
 import type { ReportColumn, ReportView } from '../../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
@@ -12,14 +12,14 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type ProgressOptions, quietOption } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 import { dbtSources } from '../views/dbt-sources.js';
+import { refreshWithProgress } from '../views/refresh-with-progress.js';
 import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
 
-interface Given {
+interface Given extends ProgressOptions {
   readonly feed?: string;
-  readonly json?: true;
 }
 
 interface ShowGiven extends Given {
@@ -63,6 +63,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('refresh')
     .description('Create views for new document types and columns for new fields.')
     .option('--all', 'scan all documents, not only those stored since the last refresh')
+    .addOption(quietOption())
     .addOption(json())
     .action((options: Given & { all?: true }) => refresh(options, io));
   command
@@ -86,8 +87,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .description('Keep the rows of a view in a table. The daemon keeps it up to date.')
     .argument('<name>', 'name of the view, as listed')
     .option('--drop', 'drop the table and its indexes; the view then reads the documents')
-    .action((name: string, { drop, feed }: Given & { drop?: true }) =>
-      withReports(io, feed, (connection, readerRole) => storeRows(name, drop ?? false, { connection, readerRole }, io)),
+    .addOption(quietOption())
+    .addOption(json())
+    .action((name: string, { feed, ...options }: Given & { drop?: true }) =>
+      withReports(io, feed, (connection, readerRole) => storeRows(name, options, { connection, readerRole }, io)),
     );
   command
     .command('index')
@@ -96,13 +99,14 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .argument('[columns...]', 'columns of the index, in order')
     .option('--drop', 'drop the index on these columns')
     .option('--list', 'list the indexes of all views')
+    .addOption(quietOption())
     .addOption(json())
-    .action((name: string | undefined, columns: readonly string[], { drop, list, feed, json: asJson }: IndexGiven) =>
+    .action((name: string | undefined, columns: readonly string[], { list, feed, ...options }: IndexGiven) =>
       withReports(io, feed, async (connection, readerRole) => {
-        if (list) return listIndexes(asJson ?? false, connection, io);
+        if (list) return listIndexes(options.json ?? false, connection, io);
         if (name === undefined || columns.length === 0)
           throw new CommandFailure('name a view and the columns of the index, or --list', EXIT.usage);
-        return changeIndex(name, columns, drop ?? false, { connection, readerRole }, io);
+        return changeIndex(name, columns, options, { connection, readerRole }, io);
       }),
     );
   for (const part of command.commands) part.addOption(entryOption());
@@ -117,19 +121,11 @@ async function withReports(
   return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole), DEADLINE_MS);
 }
 
-function refresh({ all, feed, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {
+function refresh(options: Given & { all?: true }, io: CommandProcess): Promise<void> {
+  const { all, feed, json } = options;
   return withReports(io, feed, async (connection, readerRole) => {
     if (all) await forgetProgress(connection);
-    const progress = progressLine(io);
-    const between = (soFar: number) => {
-      progress.show(() => `${counted(soFar, 'change', 'changes')} scanned`);
-      return true;
-    };
-    const onSkipped = ({ scanId, error }: SkippedDocument) => {
-      progress.clear();
-      io.note(`scanfeed: the document of ${scanId} was skipped: ${describeError(error).message}\n`);
-    };
-    const done = await refreshReports(connection, readerRole, { between, onSkipped }).finally(() => progress.clear());
+    const done = await refreshWithProgress({ connection, readerRole }, options, io);
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));

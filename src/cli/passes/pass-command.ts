@@ -9,10 +9,10 @@ import { untilInterrupted } from '../context/stop-signals.js';
 import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type Figures, type Progress, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
 /** Options of every command that requests a pass. */
-export interface PassOptions extends FeedOptions {
+export interface PassOptions extends FeedOptions, ProgressOptions {
   readonly since?: Date;
   readonly until?: Date;
   readonly wait?: true;
@@ -36,6 +36,7 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
     )
     .addOption(new Option('--until <time>', 'delivery time to end at (default: now)').argParser(time))
     .option('--wait', 'wait until the pass has finished, and show its progress')
+    .addOption(quietOption())
     .option('--cancel', 'cancel the unfinished pass; stored runs are kept')
     .addOption(feedOption())
     .option('--json', 'print it as JSON');
@@ -44,7 +45,7 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
 /** Requests a pass, which the running daemon or the next one runs. Waits for its end with `--wait`. */
 export async function requestPass(
   request: () => Promise<PassRequest>,
-  { wait, json }: PassOptions,
+  { wait, json, quiet }: PassOptions,
   work: FeedCommandContext,
   io: CommandProcess,
   summary: (pass: RequestedPass) => Promise<string>,
@@ -59,7 +60,14 @@ export async function requestPass(
     if (json) io.write(toJson(name, pass, joined));
     return;
   }
-  const done = await untilFinished(pass, work, io, () => announce(leader === null ? NO_DAEMON : ''));
+  const begin = () => announce(leader === null ? NO_DAEMON : '');
+  const done = await untilFinished(
+    { ...pass, joined },
+    work,
+    io,
+    { ...(json && { json }), ...(quiet && { quiet }) },
+    begin,
+  );
   const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
   io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
   if (done.cancelled) {
@@ -89,29 +97,34 @@ export function cancel(kinds: readonly PassKind[], options: PassOptions, io: Com
  * @param announce called once the command can be interrupted
  */
 async function untilFinished(
-  requested: RequestedPass,
+  { joined, ...requested }: PassRequest,
   work: FeedCommandContext,
   io: CommandProcess,
+  options: ProgressOptions,
   announce: () => void,
 ): Promise<RequestedPass> {
   const { clock } = io;
-  const progress = progressLine(io);
-  let pass = requested;
+  let pass: RequestedPass = requested;
+  let from = pass.since ?? work.feed.startSince;
   let leader: string | null = null;
   let isLeaderless = false;
-  const interrupted = await untilInterrupted(async (signal) => {
-    announce();
+  const wait = async (progress: Progress, signal: AbortSignal) => {
     const check = async () => {
       leader = await leaderFor(pass, work);
       pass = await readAgain(pass, work);
       if (pass.finishedAt !== null || signal.aborted) return;
-      progress.show(() => describeProgress(pass, leader), (leader === null) !== isLeaderless);
+      if (!joined) from ??= pass.deliveredUpTo;
+      progress.show(progressOf(pass, from, leader), (leader === null) !== isLeaderless);
       isLeaderless = leader === null;
       await clock.sleep(CHECK_MS, signal);
     };
     const onPause = (line: string) => signal.aborted || progress.say(line);
     while (pass.finishedAt === null && !signal.aborted) await withRetries(check, { clock, signal, onPause });
-  }).finally(() => progress.clear());
+  };
+  const interrupted = await untilInterrupted(async (signal) => {
+    announce();
+    await withProgress(io, options, 'waiting for the first page', (progress) => wait(progress, signal));
+  });
   if (!interrupted || pass.finishedAt !== null) return pass;
   throw new CommandFailure(interruption(pass, leader), EXIT.interrupted);
 }
@@ -142,15 +155,18 @@ async function readAgain({ id, begunAt }: RequestedPass, { passes }: FeedCommand
   return pass;
 }
 
-function describeProgress(pass: RequestedPass, leader: string | null): string {
-  const { entriesPerSecond, secondsLeft, idleMs } = pass;
+/** @param from delivery time at which the pass began; null if unknown */
+function progressOf(pass: RequestedPass, from: Date | null, leader: string | null): string | Figures {
+  const { entries, deliveredUpTo: upTo, until, idleMs } = pass;
   if (leader === null) return `waiting for a daemon: start \`scanfeed run\` (${readSoFar(pass)})`;
   if (idleMs === null) return `waiting for ${leader} to begin`;
-  const parts = [readSoFar(pass)];
-  if (entriesPerSecond !== null) parts.push(`${Math.round(entriesPerSecond)}/s`);
-  if (entriesPerSecond !== null && secondsLeft !== null) parts.push(`${formatSeconds(secondsLeft)} left`);
-  if (idleMs > SILENCE_MS) parts.push(`no page for ${formatSeconds(idleMs / 1000)}: see the log of ${leader}`);
-  return parts.join(', ');
+  const remark = idleMs > SILENCE_MS ? `no page for ${formatSeconds(idleMs / 1000)}: see the log of ${leader}` : null;
+  return {
+    done: entries,
+    what: entries === 1 ? 'entry read' : 'entries read',
+    delivered: { from, upTo, until },
+    remark,
+  };
 }
 
 function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {

@@ -1,7 +1,6 @@
 import { describeError } from '../../observability/log/describe-error.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { ownColumns } from '../../storage/reporting/fixed-columns.js';
-import { refreshReports } from '../../storage/reporting/refresh-reports.js';
 import type { ReportView } from '../../storage/reporting/report-view.js';
 import {
   createStoredIndex,
@@ -13,14 +12,9 @@ import { isStored } from '../../storage/reporting/stored-rows.js';
 import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { counted } from '../terminal/format.js';
-import { progressLine } from '../terminal/progress-line.js';
+import { type ProgressOptions, withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
-
-export interface ReportsWork {
-  readonly connection: StoreConnection;
-  readonly readerRole: string | null;
-}
+import { type ReportsWork, refreshWithProgress } from './refresh-with-progress.js';
 
 export async function findView(name: string, connection: StoreConnection): Promise<ReportView> {
   const view = (await readReportViews(connection)).find((each) => each.name === name);
@@ -28,9 +22,15 @@ export async function findView(name: string, connection: StoreConnection): Promi
   throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
 }
 
-export async function storeRows(name: string, drop: boolean, work: ReportsWork, io: CommandProcess): Promise<void> {
+export async function storeRows(
+  name: string,
+  { drop, ...options }: ProgressOptions & { readonly drop?: true },
+  work: ReportsWork,
+  io: CommandProcess,
+): Promise<void> {
   const view = await findView(name, work.connection);
-  await changeStorage(view, !drop, work, io);
+  await changeStorage(view, drop !== true, options, work, io);
+  if (options.json) return io.write(`${JSON.stringify({ view: name, storesRows: drop !== true })}\n`);
   const now = drop ? 'now reads the documents directly; its table was dropped' : 'keeps its rows in a table now';
   io.write(`${name} ${now}.\n`);
 }
@@ -38,7 +38,7 @@ export async function storeRows(name: string, drop: boolean, work: ReportsWork, 
 export async function changeIndex(
   name: string,
   columns: readonly string[],
-  drop: boolean,
+  { drop, ...options }: ProgressOptions & { readonly drop?: true },
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
@@ -52,11 +52,11 @@ export async function changeIndex(
     return io.write(`Dropped the index of ${name} on ${columns.join(', ')}.\n`);
   }
   if (same.some(({ valid }) => valid)) return io.write(`${name} already has this index.\n`);
-  if (!(await isStored(connection, view.id))) await changeStorage(view, true, work, io);
+  if (!(await isStored(connection, view.id))) await changeStorage(view, true, options, work, io);
   if (!(await isStored(connection, view.id)))
     throw new CommandFailure(`another process is building ${name}; try again`, EXIT.tryAgain);
   for (const index of same) await dropStoredIndex(connection, index.name);
-  await createStoredIndex(connection, view, columns);
+  await withProgress(io, options, 'creating the index', () => createStoredIndex(connection, view, columns));
   io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
 }
 
@@ -77,17 +77,13 @@ const INDEXES: readonly Column<StoredIndex>[] = [
 async function changeStorage(
   view: ReportView,
   wanted: boolean,
-  { connection, readerRole }: ReportsWork,
+  options: ProgressOptions,
+  work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
   if (view.history) throw new CommandFailure('views of superseded revisions cannot keep their rows in a table');
-  await setStoresRows(connection, view.id, wanted);
-  const progress = progressLine(io);
-  const between = (changes: number) => {
-    progress.show(() => `${counted(changes, 'change', 'changes')} scanned, storing rows`);
-    return true;
-  };
-  const { busy, failed } = await refreshReports(connection, readerRole, { between }).finally(() => progress.clear());
+  await setStoresRows(work.connection, view.id, wanted);
+  const { busy, failed } = await refreshWithProgress(work, options, io);
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
     throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);

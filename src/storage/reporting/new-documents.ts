@@ -124,6 +124,16 @@ export async function hasNewChanges({ db, tables }: StoreConnection): Promise<bo
   return rows.length > 0;
 }
 
+/** Returns the approximate number of changes that a refresh has to search and to store in the tables of views. */
+export async function countNewChanges({ db, tables }: StoreConnection): Promise<number> {
+  const { rows } = await sql<{ changes: number }>`
+    SELECT (last - progress.change_seq + COALESCE(
+      (SELECT sum(last - COALESCE(stored_up_to, 0)) FROM ${tables.reportViews} WHERE stores_rows), 0))::double precision AS changes
+    FROM ${tables.reportProgress} AS progress,
+      (SELECT COALESCE(max(change_seq), 0) AS last FROM ${tables.runs}) AS latest`.execute(db);
+  return rows[0]?.changes ?? 0;
+}
+
 /** Makes the next search, and the storing of rows, start with the first document. Existing views and columns remain. */
 export function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
   return db.transaction().execute(async (tx) => {

@@ -18,8 +18,8 @@ export interface Refreshed {
 
 interface RefreshOptions {
   /**
-   * Called after each batch with the number of changes searched so far; may wait. If it returns false, the remaining documents are
-   * left for the next refresh.
+   * Called after each batch with the number of changes searched so far, and stored in the tables of views; may wait. If it returns
+   * false, the remaining documents are left for the next refresh.
    */
   readonly between?: (changes: number) => Promise<boolean> | boolean;
   /** Called with each document that could not be searched, which is not tried again before it changes. */
@@ -47,7 +47,10 @@ export async function refreshReports(
   const end = async (busy: boolean) => {
     const { views: defined, failed } = await build();
     const toStore = busy ? [] : defined.filter(({ view }) => view.storesRows && isDue(view.name));
-    const notStored = await storeRows(connection, toStore, () => between(changes));
+    const notStored = await storeRows(connection, toStore, (stored) => {
+      changes += stored;
+      return between(changes);
+    });
     return { views, columns, failed: [...failed, ...notStored], built: [...built], busy };
   };
   for (;;) {
@@ -66,16 +69,18 @@ export async function refreshReports(
 async function storeRows(
   connection: StoreConnection,
   views: readonly DefinedView[],
-  between: () => Promise<boolean> | boolean,
+  between: (stored: number) => Promise<boolean> | boolean,
 ): Promise<readonly ViewFailure[]> {
   const failed: ViewFailure[] = [];
   for (const stored of views) {
     const storeNext = () =>
       storeNextRows(connection, stored).catch((error: unknown) => {
         failed.push({ view: stored.view.name, error });
-        return false;
+        return 0;
       });
-    while (await storeNext()) if (!(await between())) return failed;
+    for (let changes = await storeNext(); changes > 0; changes = await storeNext()) {
+      if (!(await between(changes))) return failed;
+    }
   }
   return failed;
 }

@@ -97,13 +97,13 @@ export async function isStored({ db, tables }: StoreConnection, id: number | nul
 }
 
 /**
- * Replaces the stored rows of the next runs that have changed. Returns whether there may be more; false also if another process
- * is storing rows, or the view has another definition by now.
+ * Replaces the stored rows of the next runs that have changed. Returns the approximate number of changes; 0 if there are no more,
+ * another process is storing rows, or the view has another definition by now.
  */
 export function storeNextRows(
   { db, tables }: StoreConnection,
   { view, columns, rows, fingerprint }: DefinedView,
-): Promise<boolean> {
+): Promise<number> {
   const table = sql.raw(storedTable(tables, view.id));
   return db.transaction().execute(async (tx) => {
     await withoutJit(tx);
@@ -116,10 +116,10 @@ export function storeNextRows(
       .forUpdate()
       .skipLocked()
       .executeTakeFirst();
-    if (at === undefined) return false;
+    if (at === undefined) return 0;
     const after = at.stored_up_to ?? '0';
     const last = await endOfChanges({ db: tx, tables }, after);
-    if (last === null) return false;
+    if (last === null) return 0;
     const inBatch = sql`change_seq > ${after}::bigint AND change_seq <= ${last}::bigint`;
     await sql`DELETE FROM ${table} WHERE scan_id IN (
       SELECT scan_id FROM ${tables.runs} WHERE ${inBatch}
@@ -128,7 +128,7 @@ export function storeNextRows(
       ${sql.raw(rows)} AND run.change_seq > ${after}::bigint AND run.change_seq <= ${last}::bigint`;
     await explainTooLong(insert.execute(tx), view.name);
     await tx.updateTable('report_views').set({ stored_up_to: last }).where('id', '=', view.id).execute();
-    return true;
+    return Number(BigInt(last) - BigInt(after));
   });
 }
 

@@ -1,0 +1,166 @@
+import { Option } from 'commander';
+import { createPaceMeter } from '../../sync/progress/reading-pace.js';
+import type { CommandProcess } from '../context/command-process.js';
+import { formatSeconds, formatTime } from './format.js';
+
+/** Intervals between updates on a terminal and elsewhere, milliseconds. */
+const TERMINAL_EVERY_MS = 200;
+const PLAIN_EVERY_MS = 10_000;
+const TERMINAL_COLUMNS = 80;
+const BAR_WIDTH = 24;
+/** Rate below which a decimal place is shown, things per second. */
+const SLOW = 10;
+
+export interface ProgressOptions {
+  readonly quiet?: true;
+  readonly json?: true;
+}
+
+export function quietOption(): Option {
+  return new Option('--quiet', 'show no progress');
+}
+
+/** How far some work is. */
+export interface Figures {
+  /** Number of things that are done, such as entries that were read. */
+  readonly done: number;
+  /** The things with what was done to them, such as `entries read`. */
+  readonly what: string;
+  /** Number of things to do; missing if unknown. */
+  readonly total?: number;
+  /** Delivery times, for work on the feed, which does not tell the number of its entries. */
+  readonly delivered?: { readonly from: Date | null; readonly upTo: Date | null; readonly until: Date };
+  /** Something else to know, at the end of the line. */
+  readonly remark?: string | null;
+}
+
+export interface Progress {
+  /** Shows a state in words or figures, once the last update is old enough, or `atOnce`. Updates it until the next one. */
+  show(state: string | Figures, atOnce?: boolean): void;
+  /** Writes a permanent line immediately, in place of the drawn one. */
+  say(line: string): void;
+  /** Removes the drawn line, so that other output can follow. */
+  clear(): void;
+}
+
+export type ProgressOutput = Pick<CommandProcess, 'note' | 'redraws' | 'noteColumns' | 'clock'>;
+
+/**
+ * Shows the progress of long work on stderr until it ends: one redrawn line on a terminal, otherwise a line every 10 s. The rate and
+ * the time left are those of the last minute, also while nothing is reported.
+ * @param state shown with the duration until the first report
+ */
+export async function withProgress<T>(
+  io: ProgressOutput,
+  options: ProgressOptions,
+  state: string | Figures,
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController();
+  const { progress, update, everyMs } = createProgress(io, options, state);
+  const updates = async () => {
+    while (!ended.signal.aborted) {
+      await io.clock.sleep(everyMs, ended.signal);
+      if (!ended.signal.aborted) update();
+    }
+  };
+  if (!options.quiet) void updates();
+  try {
+    return await work(progress);
+  } finally {
+    ended.abort();
+    progress.clear();
+  }
+}
+
+function createProgress(
+  { note, redraws, noteColumns, clock }: ProgressOutput,
+  { quiet, json }: ProgressOptions,
+  first: string | Figures,
+) {
+  const drawsLine = redraws && !json;
+  const everyMs = drawsLine ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
+  // Redrawing would not remove a line that wraps into a second row.
+  const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
+  const begunAt = clock.monotonic();
+  let meter = createPaceMeter();
+  let counted: Figures | null = null;
+  let state = first;
+  let shownAt = begunAt;
+  let drawn = false;
+  /** Returns the pace of the last minute; null for a state in words. */
+  const measure = () => {
+    if (typeof state === 'string') return null;
+    // Other things have another pace.
+    if (counted?.what !== state.what) meter = createPaceMeter();
+    const before = counted?.what === state.what ? counted.done : state.done;
+    counted = state;
+    return meter.measure(clock.monotonic(), state.done - before, partsOf(state).left);
+  };
+  measure(); // from the beginning
+  const clear = (): void => {
+    if (drawn) note('\r\x1b[K');
+    drawn = false;
+  };
+  const update = (atOnce = false): void => {
+    const now = clock.monotonic();
+    const pace = measure();
+    if (quiet || (!atOnce && now - shownAt < everyMs)) return;
+    shownAt = now;
+    const line = json ? toJson(state, pace) : describe(state, pace, state === first ? (now - begunAt) / 1_000 : 0);
+    note(drawsLine ? `\r${line.slice(0, longest)}\x1b[K` : `${line}\n`);
+    drawn = drawsLine;
+  };
+  const show = (next: string | Figures, atOnce = false): void => {
+    state = next;
+    update(atOnce);
+  };
+  const say = (line: string): void => {
+    clear();
+    note(`${line}\n`);
+  };
+  return { progress: { show, say, clear } satisfies Progress, update, everyMs };
+}
+
+/** Returns the done part, from 0 to 1, and the part that is left in any unit, if they are known. Pure. */
+function partsOf({ done, total, delivered }: Figures): { readonly share: number | null; readonly left: number | null } {
+  if (total !== undefined) {
+    return total > 0 && done <= total ? { share: done / total, left: total - done } : { share: null, left: null };
+  }
+  if (delivered === undefined || delivered.upTo === null) return { share: null, left: null };
+  const left = Math.max(0, delivered.until.getTime() - delivered.upTo.getTime());
+  const whole = delivered.from === null ? 0 : delivered.until.getTime() - delivered.from.getTime();
+  return { share: whole > 0 ? Math.max(0, 1 - left / whole) : null, left };
+}
+
+type Pace = ReturnType<ReturnType<typeof createPaceMeter>['measure']>;
+
+/** @param seconds duration of work that has reported nothing yet; 0 if it has */
+function describe(state: string | Figures, pace: Pace, seconds: number): string {
+  if (typeof state === 'string') return seconds < 2 ? state : `${state}, ${formatSeconds(seconds)} so far`;
+  const { share, left } = partsOf(state);
+  const count = state.total === undefined ? String(state.done) : `${state.done} of ${state.total}`;
+  const parts = [`${count} ${state.what}`];
+  if (pace !== null) parts.push(`${pace.entriesPerSecond.toFixed(pace.entriesPerSecond < SLOW ? 1 : 0)}/s`);
+  // In the last second, and before there is a pace, nothing is said about a time left that is known in principle.
+  if (left === null || pace?.entriesPerSecond === 0) parts.push('time left unknown');
+  else if (pace !== null && pace.secondsLeft !== null) parts.push(`${formatSeconds(pace.secondsLeft)} left`);
+  if (state.remark) parts.push(state.remark);
+  if (state.delivered?.upTo) parts.push(`delivered up to ${formatTime(state.delivered.upTo)}`);
+  return `${share === null ? '' : `${bar(share)} `}${parts.join(', ')}`;
+}
+
+function bar(share: number): string {
+  const done = Math.floor(share * BAR_WIDTH);
+  return `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}] ${Math.floor(share * 100)}%`;
+}
+
+function toJson(state: string | Figures, pace: Pace): string {
+  if (typeof state === 'string') return JSON.stringify({ progress: state });
+  const { what, done, total = null, delivered, remark = null } = state;
+  const { share, left } = partsOf(state);
+  const perSecond = pace?.entriesPerSecond ?? null;
+  const secondsLeft = left === null ? null : (pace?.secondsLeft ?? null);
+  const deliveredUpTo = delivered?.upTo ?? null;
+  return JSON.stringify({ progress: what, done, total, share, perSecond, secondsLeft, deliveredUpTo, remark });
+}
