@@ -10,7 +10,6 @@ import { connectStore } from '../storage/connection/store-connection.js';
 import { inspectReaderRole } from '../storage/reporting/reader-role.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import type { Migration } from '../storage/schema/read-migrations.js';
-import type { FeedStore } from '../sync/ports/index.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 import { whileRunning } from '../sync/waiting/while-running.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
@@ -130,14 +129,8 @@ export function watchSchema(
      */
     ready: async (signal: AbortSignal): Promise<void> =>
       isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal),
-    /** Returns the store with leases that cannot be renewed once this release can no longer use the schema. */
-    guard: (store: FeedStore): FeedStore => ({
-      ...store,
-      // A leader renews each lease at least every 10 s, so it notices a newer schema soon after the last check expires. Without a
-      // lease, it waits until it can use the schema again.
-      renewLease: async (lease, ttlMs) => ((await isUsable()) ? store.renewLease(lease, ttlMs) : null),
-      renewLeases: async (leases, ttlMs) => ((await isUsable()) ? store.renewLeases(leases, ttlMs) : new Map()),
-    }),
+    /** Returns whether this release can still use the schema, unless that was checked just before. Rejects if that is not known. */
+    isUsable,
   };
 }
 

@@ -143,7 +143,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
       batching: { waitMs: () => (users.length < BATCHED_FEEDS ? 0 : BATCH_WAIT_MS), sleep: clock.sleep },
       onTransaction: metrics.transacted,
     });
-    return watch.guard(reportSlowStore(store, logger, clock));
+    return reportSlowStore(store, logger, clock);
   };
   const store = openStore(database);
   const maintenance = runMaintenance(
@@ -160,7 +160,10 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   return {
     ...{ users, connection, store },
     /** The leases of all feeds that the process has in the schema. */
-    leases: createLeaseRounds(leases, { name: schema, store: openStore(leaseDatabase), ready: watch.ready }),
+    leases: createLeaseRounds(leases, {
+      ...{ name: schema, store: openStore(leaseDatabase) },
+      ...{ ready: watch.ready, isUsable: watch.isUsable },
+    }),
     end: async () => {
       ended.abort();
       ended.unlink();

@@ -79,13 +79,13 @@ export function openSharedParts(
   const ofSchema = (schema: string) => loggerOf({ schema });
   const host = hostname();
   const holder = nameHolder(host, process.pid);
-  const leases = createProcessLeases({ clock, holder, leaseTtlMs: settings.feed.leaseTtlMs });
+  const isDead = (other: string) => isDeadPredecessor(other, host, process.pid);
+  const leases = createProcessLeases({ clock, holder, isDead, leaseTtlMs: settings.feed.leaseTtlMs });
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services },
     loggerOf: (feed) => loggerOf({ feed }),
     schemas: createSchemas({ database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, leases }, signal),
     holder,
-    isDead: (other) => isDeadPredecessor(other, host, process.pid),
     budget: createProcessBudget(settings.feed.memoryBudgetBytes, single === null ? COLLECT_EVERY_BYTES : undefined),
   };
   const close = async () => {

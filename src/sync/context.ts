@@ -5,7 +5,7 @@ import type { PageLimit } from './page/page-limit.js';
 import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
 import type { ResultLoader } from './results/resolve-truncated.js';
 import type { RetryWakeUp } from './results/retry-wake-up.js';
-import type { DatabaseWatch } from './retry/database-watch.js';
+import type { DatabaseRecovery } from './retry/database-recovery.js';
 
 /** Intervals of recent and full passes, and how far back recent passes read. Milliseconds; null: no passes of that kind. */
 export interface ReconcileSettings {
@@ -32,11 +32,6 @@ export interface FeedContext {
   /** Those of all feeds of this process in this schema. */
   readonly leases: LeaseRounds;
   readonly identity: FeedIdentity;
-  /** Identifies this process among those that may hold the lease. */
-  readonly holder: string;
-  /** Returns whether a holder of the lease was a process of the same host that has exited. */
-  readonly isDead: (holder: string) => boolean;
-  readonly leaseTtlMs: number;
   readonly read: ReadSettings;
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
@@ -54,7 +49,8 @@ export interface FeedContext {
   readonly stepMs: number;
 }
 
-/** Additional parts that the tasks of a leader share: the state of the database and the wake-up for retries. */
-export interface LeaderContext extends FeedContext, DatabaseWatch {
+/** Additional parts that the tasks of a leader share. */
+export interface LeaderContext extends FeedContext {
+  readonly recovery: DatabaseRecovery;
   readonly retryWakeUp: RetryWakeUp;
 }

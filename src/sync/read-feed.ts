@@ -22,7 +22,7 @@ export async function readFeed(
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, observer, store, pollIntervalMs } = context;
+  const { clock, observer, store, leases, pollIntervalMs } = context;
   let failures = 0;
   let fences = 0;
   let polledAt = clock.monotonic();
@@ -49,7 +49,7 @@ export async function readFeed(
       position = null;
       const next = await pages.readFrom(start, signal);
       if (next === 'fenced') {
-        if (!(await store.renewLease(lease, context.leaseTtlMs))) return;
+        if (!(await leases.isHeld(lease))) return;
         // Another writer moved the position; it is read again. If that does not help, something else keeps the commits back.
         fences += 1;
         if (fences > 1) await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
@@ -65,7 +65,7 @@ export async function readFeed(
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.polled('failed', 0);
       observer.failed('feed', error, pauseMs);
-      await pause(pauseMs, (ms, until) => context.pauseAfterFailure(error, ms, until));
+      await pause(pauseMs, (ms, until) => context.recovery.pauseAfterFailure(error, ms, until));
     }
   }
 }
@@ -136,7 +136,7 @@ class FeedPages implements PageOwner {
       const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
       if (outcome.kind === 'fenced') return outcome;
       context.leases.extended(lease, outcome.asOf.readAt);
-      context.observer.leading(outcome.asOf.readAt + context.leaseTtlMs);
+      context.observer.leading(outcome.asOf.readAt + context.leases.ttlMs);
       return outcome;
     };
   }

@@ -8,7 +8,7 @@ import type { LeaseGrant } from './ports/index.js';
 import { readFeed } from './read-feed.js';
 import { retryPending } from './results/retry-pending.js';
 import { createRetryWakeUp } from './results/retry-wake-up.js';
-import { watchDatabase } from './retry/database-watch.js';
+import { createDatabaseRecovery } from './retry/database-recovery.js';
 import { createIdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
 
@@ -18,11 +18,11 @@ import { linkedSignal } from './waiting/linked-signal.js';
  * results. Never rejects; it retries after failures.
  */
 export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): Promise<void> {
-  const retryWakeUp = createRetryWakeUp(feedContext.clock);
+  const { clock } = feedContext;
   const context: LeaderContext = {
     ...feedContext,
-    ...watchDatabase(feedContext.store, feedContext.clock),
-    retryWakeUp,
+    recovery: createDatabaseRecovery(clock),
+    retryWakeUp: createRetryWakeUp(clock),
   };
   const { leases, identity } = context;
   leases.follow(identity.name);

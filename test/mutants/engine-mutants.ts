@@ -135,7 +135,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
-    patch(readFeed, 'if (!(await store.renewLease(lease, context.leaseTtlMs))) return;', ''),
+    patch(readFeed, 'if (!(await leases.isHeld(lease))) return;', ''),
     patch(
       'src/sync/lease/keep-lease.ts',
       'if (answer === null) return; // lost, but the database answered',

@@ -27,7 +27,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'filters that include more leave the feed complete',
-    patch('src/storage/feeds/lease.ts', 'setting @> (excluded', 'setting <@ (excluded'),
+    patch('src/storage/feeds/lease.ts', 'setting @> (settings', 'setting <@ (settings'),
   ),
   statements(
     'a held lease is taken away',

@@ -4,7 +4,7 @@ import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import type { FeedIdentity, FeedService, FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
-import { engineContext } from '../support/engine.js';
+import { engineContext, usableSchema } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { CheckedStore } from './checked-store.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
@@ -64,13 +64,11 @@ export class FaultyProcess {
     const { filters, markdown, pageSize, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
     const [clock, store, leaseTtlMs] = [this.#clock(), this.#store(), LEASE_TTL_MS];
     const shared = {
-      ...{ clock, store, leaseTtlMs, maxHeldPages, maxPageCommits, reconcile },
-      leases: createLeaseRounds(createProcessLeases({ clock, holder: name, leaseTtlMs }), {
-        name: 'scanfeed',
-        store,
-        ready: async () => {},
-      }),
-      holder: name,
+      ...{ clock, store, maxHeldPages, maxPageCommits, reconcile },
+      leases: createLeaseRounds(
+        createProcessLeases({ clock, holder: name, isDead: () => false, leaseTtlMs }),
+        usableSchema(store),
+      ),
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageSize },
       budget: createMemoryBudget(memoryBudget),
@@ -132,7 +130,6 @@ export class FaultyProcess {
     };
     return {
       acquireLease: through(store.acquireLease),
-      tryAcquireLease: through(store.tryAcquireLease),
       renewLease: through(store.renewLease),
       renewLeases: through(store.renewLeases),
       releaseLease: through(store.releaseLease),

@@ -118,15 +118,6 @@ export class ModelStore implements FeedStore {
     return { feed: identity.name, holder, epoch: feed.epoch, filtersBefore: changed ? before : null };
   }
 
-  tryAcquireLease(
-    identity: FeedIdentity,
-    holder: string,
-    ttlMs: number,
-    replaced: string | null,
-  ): Promise<LeaseGrant | 'locked' | null> {
-    return this.acquireLease(identity, holder, ttlMs, replaced);
-  }
-
   async renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null> {
     const feed = this.#held(lease);
     if (feed === null) return null;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext } from '../../src/sync/context.js';
-import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
+import { createLeaseRounds, type LeaseSchema } from '../../src/sync/lease/lease-rounds.js';
 import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page/page-limit.js';
@@ -11,9 +11,10 @@ import { DEFAULT_FILTERS } from './filters.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */
 export function engineContext(
-  parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<FeedContext>,
+  parts: { service: FeedService; store: FeedStore; clock: Clock } & EngineOptions,
 ): FeedContext {
-  const { service, store, clock, holder = 'test-process', leaseTtlMs = 30_000 } = parts;
+  const { holder = 'test-process', isDead = () => false, leaseTtlMs = 30_000, ...chosen } = parts;
+  const { service, store, clock } = chosen;
   const read = { filters: DEFAULT_FILTERS, markdown: false, pageSize: 10, ...parts.read };
   const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
@@ -27,11 +28,7 @@ export function engineContext(
       concurrency: 4,
       keptDays: null,
     }),
-    leases: createLeaseRounds(createProcessLeases({ clock, holder, leaseTtlMs }), {
-      name: 'scanfeed',
-      store,
-      ready: async () => {},
-    }),
+    leases: createLeaseRounds(createProcessLeases({ clock, holder, isDead, leaseTtlMs }), usableSchema(store)),
     identity: {
       name: 'default',
       baseUrl: 'https://service.test/v1',
@@ -39,9 +36,6 @@ export function engineContext(
       keepHistory: true,
       start: 'beginning',
     },
-    holder,
-    isDead: () => false,
-    leaseTtlMs,
     pollIntervalMs: 5_000,
     pendingRetryMs: 30_000,
     maxResultCommits: 2,
@@ -50,10 +44,24 @@ export function engineContext(
     maxHeldPages: 3,
     maxPageCommits: 2,
     stepMs: 60_000,
-    ...parts,
+    ...chosen,
     budget,
     read,
   };
+}
+
+/** The parts of the engine that a test chooses, and the options of its leases. */
+export type EngineOptions = Partial<FeedContext & LeaseOptions>;
+
+interface LeaseOptions {
+  readonly holder: string;
+  readonly isDead: (holder: string) => boolean;
+  readonly leaseTtlMs: number;
+}
+
+/** A schema that can always be used. */
+export function usableSchema(store: FeedStore, name = 'scanfeed'): LeaseSchema {
+  return { name, store, ready: async () => {}, isUsable: async () => true };
 }
 
 /** An observer that does nothing, but for what a test wants to see. */

@@ -2,10 +2,9 @@ import { systemClock } from '../../src/core/clock.js';
 import { classifyError } from '../../src/core/errors.js';
 import { type DatabaseOptions, openDatabase } from '../../src/storage/connection/pool.js';
 import { createStore } from '../../src/storage/store.js';
-import type { FeedContext } from '../../src/sync/context.js';
 import type { FeedService, Stage } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
-import { engineContext, silentObserver } from './engine.js';
+import { type EngineOptions, engineContext, silentObserver } from './engine.js';
 import { connectionOf, TEST_SCHEMA } from './store.js';
 
 export interface Followed {
@@ -25,7 +24,7 @@ export interface FollowOptions {
   readonly feed: string;
   readonly service: FeedService;
   readonly database?: Partial<DatabaseOptions>;
-  readonly context?: Partial<FeedContext>;
+  readonly context?: EngineOptions;
   readonly onCommitted?: () => void;
   /** Called after each failure, before the retry. */
   readonly onFailed?: () => void;

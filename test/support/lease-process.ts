@@ -6,9 +6,10 @@ import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
 import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
+import { createDatabaseRecovery } from '../../src/sync/retry/database-recovery.js';
 import { linkedSignal } from '../../src/sync/waiting/linked-signal.js';
 import { ModelService } from '../simulation/model-service.js';
-import { engineContext } from './engine.js';
+import { engineContext, usableSchema } from './engine.js';
 
 export interface LeaseProcessOptions {
   readonly feeds: readonly string[];
@@ -42,14 +43,14 @@ export class LeaseProcess {
     const { now, monotonic, random } = clock;
     const service = new ModelService();
     const sleep: Clock['sleep'] = (ms, signal) => lives(clock.sleep(ms, signal));
-    const leases = createProcessLeases({ clock: { now, monotonic, random, sleep }, holder: name, leaseTtlMs });
+    const process = { holder: name, isDead: () => false, leaseTtlMs };
+    const leases = createProcessLeases({ clock: { now, monotonic, random, sleep }, ...process });
     const rounds = new Map<string, LeaseRounds>();
     const roundsOf = (schema: string) => {
-      const opened = rounds.get(schema) ?? createLeaseRounds(leases, { name: schema, store: stored(schema), ready });
+      const opened = rounds.get(schema) ?? createLeaseRounds(leases, usableSchema(stored(schema), schema));
       rounds.set(schema, opened);
       return opened;
     };
-    const ready = async () => {};
     const stored = (schema: string) =>
       new Proxy(storeOf(schema), {
         get:
@@ -61,7 +62,7 @@ export class LeaseProcess {
       });
     const follow = (feed: string) => {
       const schema = schemaOf(feed);
-      const parts = { service, store: storeOf(schema), clock, holder: name, leaseTtlMs, leases: roundsOf(schema) };
+      const parts = { service, store: storeOf(schema), clock, leases: roundsOf(schema) };
       return this.#follow(feed, engineContext(parts), parts.leases);
     };
     this.#following = Promise.all(feeds.map(follow));
@@ -83,7 +84,7 @@ export class LeaseProcess {
     const context = {
       ...defaults,
       identity: { ...defaults.identity, name: feed },
-      databaseAnswered: () => {},
+      recovery: createDatabaseRecovery(defaults.clock),
     } as unknown as LeaderContext;
     leases.follow(feed);
     while (!signal.aborted) {

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
-import type { FeedContext } from '../../src/sync/context.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext, silentObserver } from '../support/engine.js';
+import { type EngineOptions, engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 import { cases } from '../support/thorough.js';
@@ -16,16 +15,16 @@ interface Bench {
   readonly service: ModelService;
   readonly store: ModelStore;
   /** Starts to follow the feed; the answer stops it. */
-  start(over?: Partial<FeedContext>): () => Promise<void>;
+  start(over?: EngineOptions): () => Promise<void>;
   /** Follows the feed for this much virtual time, then stops. */
-  follow(ms: number, over?: Partial<FeedContext>): Promise<void>;
+  follow(ms: number, over?: EngineOptions): Promise<void>;
 }
 
 function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}): Bench {
   const clock = new VirtualClock();
   const service = new ModelService(options.service);
   const store = new ModelStore(clock.monotonic);
-  const start = (over: Partial<FeedContext> = {}) => {
+  const start = (over: EngineOptions = {}) => {
     const stop = new AbortController();
     const context = engineContext({ clock, service, store, observer: silentObserver(options.observer), ...over });
     const following = syncFeed(context, stop.signal);
@@ -34,7 +33,7 @@ function bench(options: { service?: ModelServiceOptions; observer?: Partial<Sync
       return clock.run(following);
     };
   };
-  const follow = async (ms: number, over: Partial<FeedContext> = {}) => {
+  const follow = async (ms: number, over: EngineOptions = {}) => {
     const stop = start(over);
     await clock.advance(ms);
     await stop();

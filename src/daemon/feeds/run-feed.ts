@@ -41,8 +41,8 @@ export function maxRequests({ feed }: Settings): number {
 export interface SharedParts {
   readonly clock: Clock;
   readonly budget: MemoryBudget;
-  readonly holder: FeedContext['holder'];
-  readonly isDead: FeedContext['isDead'];
+  /** Identifies this process among those that may hold a lease. */
+  readonly holder: string;
   readonly version: string;
   readonly loggerOf: (feed: string) => Logger;
   readonly metrics: Metrics;
@@ -143,17 +143,16 @@ interface FeedParts {
 
 function feedContext(
   { feed, service, reconcile, database }: Settings,
-  { clock, holder, isDead, budget }: SharedParts,
+  { clock, budget }: SharedParts,
   { service: client, store, leases, observer }: FeedParts,
 ): FeedContext {
   const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const keptDays = database.retention.runs;
   return {
-    ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
+    ...{ service: client, store, observer, clock, leases, budget },
     pageLimit: createPageLimit(pageSize, budget.bytes, observer.pageLimited),
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
-    leaseTtlMs: feed.leaseTtlMs,
     read: { filters, markdown, pageSize },
     pollIntervalMs: feed.pollIntervalMs,
     pendingRetryMs: feed.pendingRetryMs,

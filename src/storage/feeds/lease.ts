@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
 import { type FeedFilters, UNFILTERED } from '../../core/feed-filters.js';
-import type { FeedIdentity, LeaseGrant, LeaseStore } from '../../sync/ports/index.js';
+import type { FeedIdentity, LeaseStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
@@ -22,10 +22,9 @@ export class AnotherService extends Error implements Failure {
   }
 }
 
-interface AcquiredRow {
-  readonly is_locked: boolean;
-  /** Null: the lease was not taken. */
-  readonly epoch: string | null;
+/** The lease as it was taken. */
+interface TakenRow {
+  readonly epoch: string;
   /** Null: the filters are the same. */
   readonly before: FeedFilters | null;
   readonly database_ms: number;
@@ -33,82 +32,76 @@ interface AcquiredRow {
 
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
-  const requireSameService = async (feed: FeedIdentity) => {
-    const stored = await db
-      .selectFrom('feeds')
-      .select('base_url')
-      .where('name', '=', feed.name)
-      .where('last_commit_at', 'is not', null)
-      .executeTakeFirst();
-    if (stored !== undefined && stored.base_url !== feed.baseUrl) throw new AnotherService(feed, stored.base_url);
+  /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
+  const create = async (feed: FeedIdentity, holder: string, ttlMs: number) => {
+    const { rows } = await sql<TakenRow>`
+      WITH created AS (
+        INSERT INTO ${tables.feeds} (name, base_url, filters, keep_history, start_since, complete_from,
+          lease_holder, lease_epoch, lease_renewed_at, lease_expires_at)
+        SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
+          COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp(),
+          clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+        FROM (SELECT ${startOf(feed)} AS since) AS start
+        ON CONFLICT (name) DO NOTHING
+        RETURNING *
+      )
+      ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
+      SELECT lease_epoch AS epoch, NULL AS before, ${DATABASE_MS} FROM created`.execute(db);
+    return rows[0];
   };
   /**
-   * Takes the lease if it is free, expired by the clock of the database, already ours, or held by `replaced`. Creates the feed at
-   * its very first start, with its starting point and its history pass. Raises the epoch each time. If the filters include more
-   * than before, the cursor is already past some of these runs, so the data is complete only from now on, until a full pass has
-   * read them. Returns `locked` if the row of the feed is locked and the statement does not wait for it.
-   * @throws AnotherService
+   * Takes the lease of a feed if it is free, ours, held by `replaced`, or expired by the clock of the database, and applies the
+   * settings; null if not, or if the row is locked. Raises the epoch each time. If the filters include more than before, the cursor is
+   * already past some of these runs, so the data is complete only from now on, until a full pass has read them.
    */
-  const acquire = async (
-    feed: FeedIdentity,
-    holder: string,
-    ttlMs: number,
-    replaced: string | null,
-    waits: boolean,
-  ): Promise<LeaseGrant | 'locked' | null> => {
-    const { rows } = await sql<AcquiredRow>`
-        WITH before AS (
-          SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}
-        ),
-        unlocked AS MATERIALIZED (
-          SELECT FROM ${tables.feeds} WHERE name = ${feed.name} FOR NO KEY UPDATE ${waits ? sql`` : sql`SKIP LOCKED`}
-        ),
-        state AS MATERIALIZED (
-          SELECT EXISTS (SELECT FROM before) AND NOT EXISTS (SELECT FROM unlocked) AS is_locked
-        ),
-        taken AS (
-          -- At the very first start: creates the feed.
-          INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
-            lease_holder, lease_epoch, lease_renewed_at, lease_expires_at)
-          SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-            COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp(),
-            clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-          FROM state, (SELECT ${startOf(feed)} AS since) AS start WHERE NOT is_locked
-          -- Later: takes the lease, and applies the settings.
-          ON CONFLICT (name) DO UPDATE SET
-            base_url = excluded.base_url, -- differs only if nothing was read from the old one
-            filters = excluded.filters,
-            filters_since = CASE WHEN feed.filters <> excluded.filters THEN clock_timestamp() ELSE feed.filters_since END,
-            filters_widened_at = CASE WHEN ${ARE_WIDENED} THEN clock_timestamp() ELSE feed.filters_widened_at END,
-            complete_from = CASE WHEN ${ARE_WIDENED}
-              -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
-              THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)
-              ELSE feed.complete_from END,
-            keep_history = excluded.keep_history,
-            lease_holder = excluded.lease_holder,
-            lease_epoch = feed.lease_epoch + 1,
-            ${renewLease(ttlMs)},
-            rate_measured_at = NULL
-          WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL)
-            -- Free, ours, held by a dead process, or expired.
-            AND (feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
-              OR ${IS_LED} IS NOT TRUE)
-          RETURNING *
-        )
-        ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
-        SELECT is_locked, lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
-        FROM state LEFT JOIN taken ON true LEFT JOIN before ON true`.execute(db);
-    const row = databaseClock.note(rows[0]) as AcquiredRow;
-    if (row.epoch !== null) return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
-    await requireSameService(feed);
-    return row.is_locked ? 'locked' : null;
+  const take = async (feed: FeedIdentity, holder: string, ttlMs: number, replaced: string | null) => {
+    const { rows } = await sql<TakenRow>`
+      WITH settings AS (SELECT ${JSON.stringify(feed.filters)}::jsonb AS filters),
+      before AS MATERIALIZED (
+        SELECT name, feed.filters FROM ${tables.feeds} AS feed
+        WHERE name = ${feed.name} AND (base_url = ${feed.baseUrl} OR last_commit_at IS NULL)
+          AND (lease_holder IS NULL OR lease_holder IN (${holder}, ${replaced}) OR ${IS_LED} IS NOT TRUE)
+        FOR NO KEY UPDATE SKIP LOCKED
+      )
+      UPDATE ${tables.feeds} AS feed SET
+        base_url = ${feed.baseUrl}, -- differs only if nothing was read from the old one
+        filters = settings.filters,
+        filters_since = CASE WHEN feed.filters <> settings.filters THEN clock_timestamp() ELSE feed.filters_since END,
+        filters_widened_at = CASE WHEN ${ARE_WIDENED} THEN clock_timestamp() ELSE feed.filters_widened_at END,
+        complete_from = CASE WHEN ${ARE_WIDENED}
+          -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
+          THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)
+          ELSE feed.complete_from END,
+        keep_history = ${feed.keepHistory},
+        lease_holder = ${holder},
+        lease_epoch = feed.lease_epoch + 1,
+        ${renewLease(ttlMs)},
+        rate_measured_at = NULL
+      FROM before, settings WHERE feed.name = before.name
+      RETURNING lease_epoch AS epoch, NULLIF(before.filters, feed.filters) AS before, ${DATABASE_MS}`.execute(db);
+    return rows[0];
+  };
+  /** Returns whether the feed was created. @throws AnotherService */
+  const exists = async (feed: FeedIdentity) => {
+    const stored = await db
+      .selectFrom('feeds')
+      .select(['base_url', 'last_commit_at'])
+      .where('name', '=', feed.name)
+      .executeTakeFirst();
+    const isElsewhere = stored !== undefined && stored.last_commit_at !== null && stored.base_url !== feed.baseUrl;
+    if (isElsewhere) throw new AnotherService(feed, stored.base_url);
+    return stored !== undefined;
   };
   return {
+    /** @throws AnotherService */
     acquireLease: async (feed, holder, ttlMs, replaced = null) => {
-      const lease = await acquire(feed, holder, ttlMs, replaced, true);
-      return lease === 'locked' ? null : lease; // the row was deleted while the statement waited for it
+      const taken =
+        (await take(feed, holder, ttlMs, replaced)) ??
+        ((await exists(feed)) ? undefined : await create(feed, holder, ttlMs));
+      const row = databaseClock.note(taken);
+      if (row === undefined) return null;
+      return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
     },
-    tryAcquireLease: (feed, holder, ttlMs, replaced) => acquire(feed, holder, ttlMs, replaced, false),
 
     async releaseLease(lease) {
       await db
@@ -125,7 +118,7 @@ const ARE_WIDENED = sql`(
               (feed.cursor IS NOT NULL OR feed.resume_since IS NOT NULL OR feed.data_complete_as_of IS NOT NULL)
               AND EXISTS (SELECT FROM jsonb_each(feed.filters) AS old (filter, setting)
                 WHERE (setting = ${sql.lit(JSON.stringify(UNFILTERED))}::jsonb->filter
-                  OR setting @> (excluded.filters->filter)) IS NOT TRUE))`;
+                  OR setting @> (settings.filters->filter)) IS NOT TRUE))`;
 
 function startOf({ start }: FeedIdentity): RawBuilder<Date | null> {
   if (start === 'beginning') return sql`NULL::timestamptz`;

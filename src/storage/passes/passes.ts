@@ -113,13 +113,13 @@ export function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
 }
 
 /**
- * Inserts the history pass of a live feed that was `taken` for the first time. It reads the runs before the start. The feed
+ * Inserts the history pass of a live feed that was just `created`. It reads the runs before the start. The feed
  * itself starts an hour earlier, so that the two overlap even if the clocks differ.
  */
 export function beginHistoryPass(tables: Tables): RawBuilder<unknown> {
   return sql`
           INSERT INTO ${tables.passes} (feed, kind, until)
-          SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM taken WHERE lease_epoch = 1`;
+          SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM created`;
 }
 
 /** For a row `feed`: when its history pass finished; null: it is unfinished, or there is none. */

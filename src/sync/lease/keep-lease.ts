@@ -13,19 +13,20 @@ export async function keepLease(
   work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
-  const { leases, observer, databaseAnswered } = context;
+  const { leases, observer, recovery } = context;
   let isFailing = false;
   for (;;) {
     const round = await leases.renew(lease, signal);
     if (round === null) return;
     if ('error' in round) {
       isFailing = true;
+      recovery.failed(round.error);
       observer.failed('lease', round.error, round.pauseMs);
       continue;
     }
     const { askedAt, answer } = round;
     if (answer === 'extended') continue; // by a commit, which has reported it
-    databaseAnswered();
+    recovery.answered();
     if (isFailing) observer.recovered('lease');
     isFailing = false;
     if (answer === null) return; // lost, but the database answered

@@ -23,14 +23,17 @@ export interface LeaseSchema {
   readonly store: LeaseStore & ProcessStore & StatusStore;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
+  /** Returns whether this release can still use the schema. */
+  isUsable(): Promise<boolean>;
 }
 
 /**
  * The leases of all feeds that a process follows in a schema: each round is at most one statement for all feeds that wait for it. Processes
  * that follow many feeds share them evenly.
  */
-export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema) {
-  const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, limitTaking, waitForRow } = process;
+export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready, isUsable }: LeaseSchema) {
+  const { clock, holder, isDead, leaseTtlMs, intervalMs, share, announcementSchemas, limitTaking, waitForRow } =
+    process;
   const followed = new Set<string>();
   const { checkIn, checkOut, checkOutPredecessor } = createCheckIn(schema, store, process);
   const checks = createRounds<string, FeedStatus>({
@@ -49,26 +52,19 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       });
     },
   });
-  /** Waits for the row only if the process follows one feed. With several, the other leases would wait for a connection. */
-  const waitIfAlone = <T>(statement: () => Promise<T>) => (share.followed() < 2 ? waitForRow(statement) : null);
-  const acquire = (feed: FeedIdentity, replaced: string | null) =>
-    waitIfAlone(() => store.acquireLease(feed, holder, leaseTtlMs, replaced)) ??
-    store.tryAcquireLease(feed, holder, leaseTtlMs, replaced);
-  const renewAll = async (leases: readonly LeaseGrant[]): Promise<ReadonlyMap<string, LeaseRenewal>> => {
-    const [first, ...others] = leases;
-    if (first === undefined) return new Map();
-    const renewedAlone = others.length === 0 ? waitIfAlone(() => store.renewLease(first, leaseTtlMs)) : null;
-    if (renewedAlone === null) return store.renewLeases(leases, leaseTtlMs);
-    const renewal = await renewedAlone;
-    return new Map(renewal === null ? [] : [[first.feed, renewal]]);
-  };
+  /**
+   * Renews leases, and returns the renewals of those that are still held. If a newer release has taken over the schema, all are lost:
+   * without them, the feeds wait until this release can use it again. A leader renews its leases at least every 10 s, so it notices.
+   */
+  const renewHeld = async (leases: readonly LeaseGrant[]): Promise<ReadonlyMap<string, LeaseRenewal>> =>
+    leases.length > 0 && (await isUsable()) ? store.renewLeases(leases, leaseTtlMs) : new Map();
   const dueRenewals = createDueRenewals(leaseTtlMs, intervalMs, Math.min(leaseTtlMs, MAX_ROUND_INTERVAL_MS));
   /** Renews the leases that are due. Null: lost. */
   const renewDue = async (leases: readonly LeaseGrant[]): Promise<readonly (HeldLease | null)[]> => {
     const askedAt = clock.monotonic();
     const due = new Set(leases.filter(({ feed }) => dueRenewals.isDue(feed, askedAt)));
     try {
-      const renewed = await renewAll([...due]);
+      const renewed = await renewHeld([...due]);
       for (const feed of renewed.keys()) dueRenewals.renewed(feed, askedAt);
       return leases.map((lease) => (due.has(lease) ? (renewed.get(lease.feed) ?? null) : 'extended'));
     } catch (error) {
@@ -92,6 +88,16 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
   return {
     /** Time between two rounds, milliseconds. */
     intervalMs,
+    /** Duration of a lease from its last renewal, milliseconds. */
+    ttlMs: leaseTtlMs,
+    /**
+     * Returns whether this process may take a lease from its holder: itself, perhaps by an attempt whose answer was lost, or a dead
+     * predecessor.
+     * @param starting whether the process has just started. Later it may not: two containers of a pod, each with its own process ids,
+     * would take the lease from each other again and again.
+     */
+    mayReplace: (leaseHolder: string, starting: boolean): boolean =>
+      leaseHolder === holder || (starting && isDead(leaseHolder)),
     /** Follows a feed: from now on it counts towards the feeds that the process shares. */
     follow: (feed: string): void => {
       followed.add(feed);
@@ -112,8 +118,9 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
      */
     checkStatus: checks.next,
     /**
-     * Takes a lease through the store. Resolves with null if that is not possible now: the process already leads its share of feeds,
-     * or a commit locks the feed. Also rejects when the signal aborts while it waits for its turn. `askedAt`: monotonic time.
+     * Takes a lease. Resolves with null if that is not possible now: the process already leads its share of feeds, another process
+     * holds the lease, or a commit locks the feed. Also rejects when the signal aborts while it waits for its turn. `askedAt`: monotonic
+     * time.
      */
     take: (feed: FeedIdentity, replaced: string | null, signal: AbortSignal) =>
       limitTaking(
@@ -125,16 +132,13 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
           } else if (!share.mayTake(feed.name, askedAt)) return null;
           let lease: LeaseGrant | null = null;
           try {
-            const acquired = await acquire(feed, replaced);
-            if (acquired === 'locked') return null;
-            lease = acquired;
-            if (lease !== null) {
-              share.recordCheck(feed.name, false, askedAt);
-              dueRenewals.forget(feed.name);
-            }
+            lease = await store.acquireLease(feed, holder, leaseTtlMs, replaced);
           } finally {
             if (lease === null) share.release(feed.name);
           }
+          if (lease === null) return null;
+          share.recordCheck(feed.name, false, askedAt);
+          dueRenewals.forget(feed.name);
           return { askedAt, lease };
         },
         { signal },
@@ -157,6 +161,8 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         return { error, pauseMs: intervalMs };
       }
     },
+    /** Returns whether a lease is still held, and renews it if it is. Rejects if the store failed. */
+    isHeld: async (lease: LeaseGrant): Promise<boolean> => (await renewHeld([lease])).has(lease.feed),
     /** Records that a commit has extended a lease. `sentAt`: monotonic time. */
     extended: ({ feed }: LeaseGrant, sentAt: number) => dueRenewals.extended(feed, sentAt),
     /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */

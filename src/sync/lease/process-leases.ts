@@ -17,6 +17,8 @@ interface LeaseSettings {
   readonly clock: Clock;
   /** Identifies this process among those that may hold a lease. */
   readonly holder: string;
+  /** Returns whether a holder of a lease was a process of the same host that has exited. */
+  readonly isDead: (holder: string) => boolean;
   readonly leaseTtlMs: number;
 }
 

@@ -79,20 +79,10 @@ export interface PendingRun {
 /** Takes and releases the leases of feeds. */
 export interface LeaseStore {
   /**
-   * Takes the lease, after the current commit of its feed, if it is free, expired, already held by `holder`, or held by `replaced`;
-   * null while another process holds it.
+   * Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it, or a
+   * commit, perhaps of a process that was killed, locks the feed.
    */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /**
-   * Like `acquireLease`, but without waiting: returns `locked` while a commit, perhaps of a process that was killed, locks the
-   * feed.
-   */
-  tryAcquireLease(
-    feed: FeedIdentity,
-    holder: string,
-    ttlMs: number,
-    replaced: string | null,
-  ): Promise<LeaseGrant | 'locked' | null>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
 }

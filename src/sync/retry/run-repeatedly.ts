@@ -15,7 +15,7 @@ export type IterationEnd = { readonly pauseMs: number } | 'done' | 'over';
  */
 export async function runRepeatedly(
   stage: Stage,
-  { clock, observer, pauseAfterFailure }: LeaderContext,
+  { clock, observer, recovery }: LeaderContext,
   signal: AbortSignal,
   iteration: () => Promise<IterationEnd>,
 ): Promise<void> {
@@ -33,7 +33,7 @@ export async function runRepeatedly(
       failures += 1;
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed(stage, error, pauseMs);
-      await pauseAfterFailure(error, pauseMs, signal);
+      await recovery.pauseAfterFailure(error, pauseMs, signal);
     }
   }
 }

@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type FeedFilters, runsOnlyIn, UNFILTERED } from '../../../src/core/feed-filters.js';
 import { entryJson } from '../../support/entries.js';
 import { VARIOUS_FILTERS } from '../../support/filters.js';
-import { untilWaiting } from '../../support/lock-waits.js';
 import { passCommit } from '../../support/passes.js';
 import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
@@ -78,29 +77,15 @@ describe('the lease of a feed', () => {
     expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
   });
 
-  it('is not waited for when its row is locked and it is only tried', async () => {
-    const held = await take('a');
-    if (held === null) throw new Error('no lease');
-    const tryToTake = (holder: string) => bench.store.tryAcquireLease(testFeed(), holder, TTL, null);
-    const locked = await bench.database.sql.transaction().execute(async (tx) => {
-      await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
-      return tryToTake('a');
-    });
-    expect(locked).toBe('locked');
-    expect(await tryToTake('b')).toBeNull();
-    expect(await tryToTake('a')).toMatchObject({ epoch: 2 });
-  });
-
-  it('goes to a process that waited for the end of the last commit when it has expired by then', async () => {
+  it('is not waited for when a commit locks its row', async () => {
     await take('a');
     await expire();
-    const taken = await bench.database.sql.transaction().execute(async (tx) => {
-      await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
-      const waiting = take('b');
-      await untilWaiting(tx, 1);
-      return { waiting };
+    const locked = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`UPDATE ${tables.feeds} SET last_poll_at = now()`.execute(tx);
+      return take('b');
     });
-    expect(await taken.waiting).toMatchObject({ holder: 'b', epoch: 2 });
+    expect(locked).toBeNull();
+    expect(await take('b')).toMatchObject({ holder: 'b', epoch: 2 });
   });
 
   it('is free at once when it is released', async () => {

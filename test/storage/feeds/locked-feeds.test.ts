@@ -6,6 +6,7 @@ import { createStore } from '../../../src/storage/store.js';
 import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
 import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
 import type { LeaseGrant } from '../../../src/sync/ports/index.js';
+import { usableSchema } from '../../support/engine.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';
 
@@ -35,8 +36,8 @@ function followFeeds(holder: string) {
   };
   const settings = { schema: TEST_SCHEMA, leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, keptDays: null, monotonic };
   const store = createStore(leaseDatabase, settings);
-  const leases = createProcessLeases({ clock, holder, leaseTtlMs: TTL_MS });
-  const rounds = createLeaseRounds(leases, { name: TEST_SCHEMA, store, ready: async () => {} });
+  const leases = createProcessLeases({ clock, holder, isDead: () => false, leaseTtlMs: TTL_MS });
+  const rounds = createLeaseRounds(leases, usableSchema(store));
   for (const feed of FEEDS) rounds.follow(feed);
   const { signal } = new AbortController();
   return {

@@ -11,7 +11,7 @@ const INTERVAL_MS = 10_000;
 /** A process that follows two feeds, one in each of two schemas. */
 function setup() {
   const clock = new VirtualClock();
-  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
+  const leases = createProcessLeases({ clock, holder: 'process', isDead: () => false, leaseTtlMs: TTL_MS });
   const open = (schema: string) => {
     const store = new ModelStore(clock.monotonic);
     leases.share.follow(`feed in ${schema}`);

@@ -4,6 +4,7 @@ import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
 import type { FeedIdentity, LeaseGrant, LeaseRenewal } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
+import { usableSchema } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { testFeed } from '../../support/store.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -27,8 +28,8 @@ function setup(over: Partial<ModelStore> = {}, ttlMs = TTL_MS) {
     },
   });
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
-  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: ttlMs });
-  const rounds = createLeaseRounds(leases, { name: 'scanfeed', store: counted, ready });
+  const leases = createProcessLeases({ clock, holder: 'process', isDead: () => false, leaseTtlMs: ttlMs });
+  const rounds = createLeaseRounds(leases, { ...usableSchema(counted), ready });
   const stop = new AbortController();
   const check = (feed: string, immediately = true) => {
     rounds.follow(feed);
@@ -37,7 +38,7 @@ function setup(over: Partial<ModelStore> = {}, ttlMs = TTL_MS) {
   const take = async (name: string) => {
     rounds.follow(name);
     const taken = await rounds.take(testFeed({ name }), null, stop.signal);
-    if (!taken?.lease) throw new Error('the lease was not taken');
+    if (taken === null) throw new Error('the lease was not taken');
     return taken.lease;
   };
   return { clock, store, calls, rounds, stop, check, take };
@@ -98,8 +99,8 @@ describe('a check of the status', () => {
           reject(signal.reason);
         }),
       );
-    const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
-    const rounds = createLeaseRounds(leases, { name: 'scanfeed', store, ready });
+    const leases = createProcessLeases({ clock, holder: 'process', isDead: () => false, leaseTtlMs: TTL_MS });
+    const rounds = createLeaseRounds(leases, { ...usableSchema(store), ready });
     const [first, last] = [new AbortController(), new AbortController()];
     const checks = [rounds.checkStatus('a', first.signal, true), rounds.checkStatus('b', last.signal, true)];
     await clock.advance(1_000);
@@ -154,7 +155,7 @@ describe('a renewal', () => {
     }
     // At 3, 6, 9, 12 and 15 s. At 12 s, the state was read 9 s ago.
     expect(held).toMatchObject([{ heldForMs: 9_000 }, 'extended', 'extended', { heldForMs: 9_000 }, 'extended']);
-    expect(calls).toEqual(['3000 renewLease', '12000 renewLease']);
+    expect(calls).toEqual(['3000 renewLeases', '12000 renewLeases']);
   });
 
   it('does not leave out a lease when the last commit is older than a round, or was of an earlier lease', async () => {
@@ -168,7 +169,7 @@ describe('a renewal', () => {
     rounds.extended(lease, 8_900);
     await rounds.release(lease);
     await renew();
-    expect(calls).toEqual(['6000 renewLease', '6000 releaseLease', '9000 renewLease']);
+    expect(calls).toEqual(['6000 renewLeases', '6000 releaseLease', '9000 renewLeases']);
   });
 
   it('reports a lost lease to its feed only', async () => {
@@ -185,7 +186,7 @@ describe('a renewal', () => {
 
   it('has the interval also after failures', async () => {
     const { clock, calls, rounds, stop, take } = setup({
-      renewLease: async () => {
+      renewLeases: async () => {
         throw new ModelFailure('connection');
       },
     });
@@ -194,7 +195,7 @@ describe('a renewal', () => {
     for (let round = 0; round < 3; round += 1) {
       expect(await clock.run(rounds.renew(lease, stop.signal))).toMatchObject({ pauseMs: INTERVAL_MS });
     }
-    expect(calls).toEqual([1, 2, 3].map((round) => `${round * INTERVAL_MS} renewLease`));
+    expect(calls).toEqual([1, 2, 3].map((round) => `${round * INTERVAL_MS} renewLeases`));
   });
 
   it('is left to the next round when a commit prevents it and most of the lease is left', async () => {
@@ -224,14 +225,6 @@ describe('a renewal', () => {
     return { renewals, waiting: calls.filter((call) => call.endsWith('renewLease')).length };
   }
 
-  it('does not wait for a commit when only one of several feeds needs it', async () => {
-    const { clock, calls, rounds, stop, take } = setup();
-    const lease = await take('a');
-    rounds.follow('b');
-    await clock.run(rounds.renew(lease, stop.signal));
-    expect(calls).toContain(`${INTERVAL_MS} renewLeases`);
-  });
-
   it('keeps the leases when the process cannot check in', async () => {
     const { clock, rounds, stop, take } = setup({
       checkIn: async () => {
@@ -257,7 +250,7 @@ it('takes a bounded number of leases at once', async () => {
   const running = new Set<FeedIdentity>();
   let most = 0;
   const { clock, rounds } = setup({
-    tryAcquireLease: async (feed) => {
+    acquireLease: async (feed) => {
       running.add(feed);
       most = Math.max(most, running.size);
       await clock.pause(10);
@@ -271,17 +264,10 @@ it('takes a bounded number of leases at once', async () => {
   expect(most).toBe(8);
 });
 
-it('waits for the commit of its only feed when it takes the lease', async () => {
-  const { calls, take } = setup();
-  await take('a');
-  expect(calls).toEqual(['0 acquireLease']);
-});
-
 it('leaves a locked feed to the next check, and the right to take it beyond the share stays', async () => {
   let isLocked = true;
   const { clock, store, rounds, stop, check, take } = setup({
-    tryAcquireLease: async (...given) =>
-      isLocked && given[0].name === 'b' ? 'locked' : store.tryAcquireLease(...given),
+    acquireLease: async (...given) => (isLocked && given[0].name === 'b' ? null : store.acquireLease(...given)),
   });
   await store.checkIn('other', 2, 10 * TTL_MS);
   await clock.run(Promise.all(['a', 'b'].map((feed) => check(feed))));

@@ -17,10 +17,7 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
   const stop = new AbortController();
   const checks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
   const context = {
-    leaseTtlMs: 30_000,
     stepMs: 0,
-    holder: 'pod-1',
-    isDead: (holder: string) => holder === 'predecessor',
     identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
     clock: { random: () => 0, sleep: async () => {} },
     observer: {
@@ -32,6 +29,8 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
     },
     leases: {
       intervalMs: 10_000,
+      ttlMs: 30_000,
+      mayReplace: (holder: string, isStarting: boolean) => isStarting && holder === 'predecessor',
       checkStatus: async () => checks.shift(),
       take: async () => {
         said.push('attempt');

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { FeedContext } from '../../../src/sync/context.js';
 import type { SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -22,7 +21,7 @@ function bench(
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic, pendingRetryMs: HOUR_MS });
   const deliveredAt = new Date(clock.now() - HOUR_MS).toISOString();
   const entry = (over: Fields) => entryJson({ deliveredAt, ...over });
-  const follow = async (ms: number, over: Partial<FeedContext> = {}) => {
+  const follow = async (ms: number, over: EngineOptions = {}) => {
     const stop = new AbortController();
     const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
     const context = { clock, service, store, observer: silentObserver(observer), reconcile, pendingRetryMs: HOUR_MS };

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { FeedContext } from '../../../src/sync/context.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -47,7 +46,7 @@ function bench({
     ...over,
   });
   const parts = { clock, service, store, observer };
-  const startFeed = (context: Partial<FeedContext> = {}) => {
+  const startFeed = (context: EngineOptions = {}) => {
     const stop = new AbortController();
     const defaults = engineContext({ ...parts, ...context });
     const identity = { ...defaults.identity, start };
@@ -57,7 +56,7 @@ function bench({
       return clock.run(following);
     };
   };
-  const follow = async (ms: number, context: Partial<FeedContext> = {}) => {
+  const follow = async (ms: number, context: EngineOptions = {}) => {
     const stop = startFeed(context);
     await clock.advance(ms);
     await stop();

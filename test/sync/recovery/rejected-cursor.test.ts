@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../../src/service/errors/request-errors.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
-import type { FeedContext } from '../../../src/sync/context.js';
 import { cursorRejection, isUsableCursor, MAX_CURSOR_LENGTH } from '../../../src/sync/page/cursors.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
 import { createCursorRefusals } from '../../../src/sync/recovery/rejected-cursor.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -44,7 +43,7 @@ function bench() {
   const resets: Position[] = [];
   const failures: string[] = [];
   const stuck: boolean[] = [];
-  const follow = async (ms: number, context: Partial<FeedContext> = {}) => {
+  const follow = async (ms: number, context: EngineOptions = {}) => {
     const stop = new AbortController();
     const observer = silentObserver({
       cursorReset: (to) => resets.push(to),
