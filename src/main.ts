@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   erase: () => import('./cli/commands/erase.js'),
   submit: () => import('./cli/commands/submit.js'),
   get: () => import('./cli/commands/get.js'),
+  completion: () => import('./cli/commands/completion.js'),
   emulator: () => import('./cli/commands/emulator.js'),
   demo: () => import('./cli/commands/demo.js'),
 };
@@ -47,11 +48,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Returns the requested command, or all of them if there is none, so that the help lists them. */
+/** Returns the requested command, or all of them if there is none, or the command describes them. */
 function commandsFor(args: readonly string[]) {
   const requested = args.find((argument) => !argument.startsWith('-')) ?? '';
   const load = Object.hasOwn(COMMANDS, requested) ? COMMANDS[requested] : undefined;
-  return load === undefined ? Object.values(COMMANDS) : [load];
+  return load === undefined || requested === 'completion' ? Object.values(COMMANDS) : [load];
 }
 
 /** Returns Commander's message in one line, with a reference to the help. */

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/tables/schema.js';
-import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
@@ -57,9 +57,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .option('--yes', 'do not ask')
+    .addOption(dryRunOption())
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: FeedOptions & { all?: true; yes?: true }) => discard(ids, options, io));
+    .action((ids: readonly string[], options: DiscardOptions) => discard(ids, options, io));
 }
 
 const examples = `
@@ -181,9 +182,15 @@ function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Rep
   return `${id}: scan ${printable(scanId ?? '-')}, revision ${revision ?? '-'}: ${OUTCOMES[outcome]}${why}\n`;
 }
 
+interface DiscardOptions extends FeedOptions {
+  readonly all?: true;
+  readonly yes?: true;
+  readonly dryRun?: true;
+}
+
 async function discard(
   ids: readonly string[],
-  { feed, all, yes, json }: FeedOptions & { all?: true; yes?: true },
+  { feed, all, yes, dryRun, json }: DiscardOptions,
   io: CommandProcess,
 ): Promise<void> {
   await withFeed(io, { feed }, async (work) => {
@@ -192,6 +199,10 @@ async function discard(
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
     const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be discarded: their runs stay missing,\nand they stay discarded if delivered again. \`quarantine replay ID\` can still\nstore them.\n`;
+    if (dryRun) {
+      io.write(json ? `${JSON.stringify({ discarded: chosen })}\n` : table(entries, LIST, io.columns));
+      return io.note('Nothing was discarded: these would be.\n');
+    }
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await work.quarantine.discard(work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);

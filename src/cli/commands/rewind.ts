@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
-import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { idOption, timeOption } from '../context/parse-options.js';
@@ -13,6 +13,7 @@ interface Given extends FeedOptions {
   readonly since?: Date;
   readonly beginning?: true;
   readonly yes?: true;
+  readonly dryRun?: true;
 }
 
 const examples = `
@@ -41,6 +42,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     )
     .option('--beginning', 'go to the start of the feed')
     .option('--yes', 'do not ask')
+    .addOption(dryRunOption())
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
@@ -82,6 +84,7 @@ async function rewind(work: FeedCommandContext, options: Given, io: CommandProce
 Entries delivered since then are read again before new ones. Stored data is not
 reverted.${feed.leader === null ? '' : ` ${feed.leader} continues from there immediately.`}
 `;
+  if (options.dryRun) return io.write(options.json ? `${JSON.stringify({ feed: feed.name, to: said })}\n` : plan);
   await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
   if (!(await feeds.rewind(feed.name, to))) {
     throw new CommandFailure('this position is no longer in the history; choose another with --list');

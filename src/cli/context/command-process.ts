@@ -1,5 +1,6 @@
 import { createInterface, type ReadLineOptions } from 'node:readline/promises';
 import type { Writable } from 'node:stream';
+import { Option } from 'commander';
 import type { Clock } from '../../core/clock.js';
 import { systemClock } from '../../core/clock.js';
 import { escapeControls } from '../terminal/format.js';
@@ -100,6 +101,10 @@ export async function confirm(
   if (ask === null) throw new CommandFailure('the confirmation needs a terminal; add --yes to skip it', EXIT.usage);
   const answer = (await ask(`${question} [y/N] `)).trim().toLowerCase();
   if (answer !== 'y' && answer !== 'yes') throw new CommandFailure('nothing was changed');
+}
+
+export function dryRunOption(): Option {
+  return new Option('--dry-run', 'show what would happen, and change nothing');
 }
 
 /** Watches an output stream of the process. A failed write does not end the process. */

@@ -29,6 +29,17 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
   /** Locks the clock: deletions draw their numbers in the order of commits, like changes of runs. */
   const lockClock = (tx: typeof db) => sql`SELECT ${tables.lockChangeClock}`.execute(tx);
   return {
+    /** Returns what `erase` would delete. Changes and locks nothing. */
+    async countErased(scanIds: readonly string[]): Promise<readonly ErasedRun[]> {
+      const { rows } = await sql<ErasedRun>`
+        SELECT scan_id AS "scanId", EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = named.scan_id) AS stored,
+          (SELECT count(*)::int FROM ${tables.runHistory} AS old WHERE old.scan_id = named.scan_id) AS revisions,
+          (SELECT count(*)::int FROM ${tables.quarantine} AS entry
+            WHERE entry.scan_id = named.scan_id OR entry.scan_id IS NULL AND ${CONTAINS_NAMED}) AS quarantined
+        FROM unnest(${scanIds}::text[]) WITH ORDINALITY AS named (scan_id, number) ORDER BY number`.execute(db);
+      return rows;
+    },
+
     /**
      * Deletes runs from all tables and prevents any revision of them from being stored again. Raises the epochs of all feeds, so
      * that no page judged before can be committed. May be repeated.
@@ -49,8 +60,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
           nameless AS (
             UPDATE ${tables.quarantine} SET payload = '', state = ${WITHOUT_CONTENT}
             FROM unnest(${ids}) AS named (scan_id)
-            WHERE quarantine.scan_id IS NULL
-              AND position(convert_to(to_json(named.scan_id)::text, 'UTF8') IN payload) > 0
+            WHERE quarantine.scan_id IS NULL AND ${CONTAINS_NAMED}
             RETURNING named.scan_id
           ),
           erased AS (
@@ -140,6 +150,9 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
     },
   };
 }
+
+/** Whether the bytes of a quarantined entry contain the scan id of `named`. */
+const CONTAINS_NAMED = sql`position(convert_to(to_json(named.scan_id)::text, 'UTF8') IN payload) > 0`;
 
 /** The new state of an entry whose content is deleted: an open one is discarded. */
 const WITHOUT_CONTENT = sql<QuarantineState>`CASE WHEN state = 'open' THEN 'discarded' ELSE state END`;

@@ -240,6 +240,15 @@ describe('quarantine discard', () => {
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
+  it('lists what would be discarded, and changes nothing, with --dry-run', async () => {
+    const { exitCode, out, err } = await run('discard 2 --dry-run');
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: 'Nothing was discarded: these would be.\n' });
+    expect(out).toMatch(/^ID.*SCAN\n 2 {2}open .* b\n$/);
+    expect((await run('discard --all --dry-run --json')).out).toBe('{"discarded":["1","2"]}\n');
+    expect(await run('discard 9 --dry-run')).toMatchObject({ exitCode: 1 });
+    expect(await states()).toEqual({ 1: 'open', 2: 'open' });
+  });
+
   it('requires --yes when there is no terminal', async () => {
     expect(await run('discard 1')).toMatchObject({ exitCode: 64, err: expect.stringContaining('add --yes') });
     expect(await run('discard --all --yes --json')).toMatchObject({ exitCode: 0, out: '{"discarded":["1","2"]}\n' });

@@ -50,6 +50,15 @@ describe('rewind', () => {
     ]);
   });
 
+  it('shows where it would go, and stays, with --dry-run', async () => {
+    const before = [await feedRow(), await history()];
+    const { exitCode, out } = await run('--beginning --dry-run');
+    expect(exitCode).toBe(0);
+    expect(out).toContain(`  from: read up to ${DELIVERED}\n  to:   the beginning of the history\n`);
+    expect(await run('--to-cursor 9 --dry-run')).toMatchObject({ exitCode: 1 });
+    expect([await feedRow(), await history()]).toEqual(before);
+  });
+
   it('moves to a time, and to the start of the feed', async () => {
     await run('--since 2026-02-01T00:00:00+01:00 --yes');
     expect(await bench.store.readPosition('default')).toEqual({

@@ -53,12 +53,17 @@ const everything = async () =>
   );
 
 describe('erase', () => {
-  it('deletes history and quarantined entries when it deletes a run', async () => {
+  it('deletes history and quarantined entries when it deletes a run, as --dry-run shows', async () => {
     await feed.commit([entry('a', { partnerName: 'canary-1' }), entry('b')]);
     await feed.commit([entry('a', { revision: 2, fileName: 'canary-2' })]);
     await feed.commit([entry('a', { revision: 3, status: 'odd', error: 'canary-3' })]);
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary-4' })]);
+    const before = await everything();
+    const dry = await run('--scan-id a --scan-id c --dry-run');
+    expect(dry.err).toBe('Nothing was erased: this is what would be.\n');
+    expect([await everything(), await deleted()]).toEqual([before, []]);
     const { out, exitCode } = await run('--scan-id a --scan-id c --yes');
+    expect(dry.out).toBe(out);
     expect({ out, exitCode }).toEqual({
       out: 'a: the run, 1 earlier revision, 2 quarantined entries\nc: not stored\n',
       exitCode: 0,
