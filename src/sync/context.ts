@@ -14,16 +14,33 @@ export interface ReconcileSettings {
   readonly fullIntervalMs: number | null;
 }
 
-/** Settings for reading a feed. */
+/** Which pages of a feed to request. */
 export interface ReadSettings {
   readonly filters: FeedFilters;
   readonly markdown: boolean;
-  /** Maximum number of entries of a page, 1 to 200. */
-  readonly pageSize: number;
+  readonly limit: PageLimit;
+}
+
+/** Settings of the engine for a feed. */
+export interface FeedSettings {
+  readonly identity: FeedIdentity;
+  readonly reconcile: ReconcileSettings;
+  readonly pollIntervalMs: number;
+  readonly pendingRetryMs: number;
+  /** Maximum time for fetching, completing and committing one page before the loop counts as stuck, milliseconds. */
+  readonly stepMs: number;
+  /** Maximum number of pages in memory, including those being committed. */
+  readonly maxHeldPages: number;
+  /** Maximum number of commits of the feed at the same time. In the database, the second one waits for the first. */
+  readonly maxPageCommits: number;
+  /** Maximum number of concurrent commits of pending results, so that connections are left for other statements. */
+  readonly maxResultCommits: number;
 }
 
 /** Dependencies and settings of the engine. */
 export interface FeedContext {
+  readonly settings: FeedSettings;
+  readonly read: ReadSettings;
   readonly service: FeedService;
   readonly store: FeedStore;
   readonly observer: SyncObserver;
@@ -31,22 +48,8 @@ export interface FeedContext {
   readonly loader: ResultLoader;
   /** Those of all feeds of this process in this schema. */
   readonly leases: LeaseRounds;
-  readonly identity: FeedIdentity;
-  readonly read: ReadSettings;
-  readonly pollIntervalMs: number;
-  readonly pendingRetryMs: number;
-  /** Maximum number of concurrent commits of pending results, so that connections are left for other statements. */
-  readonly maxResultCommits: number;
-  readonly reconcile: ReconcileSettings;
   /** Memory for pages and results; shared with the loader. */
   readonly budget: MemoryBudget;
-  readonly pageLimit: PageLimit;
-  /** Maximum number of pages in memory, including those being committed. */
-  readonly maxHeldPages: number;
-  /** Maximum number of commits of the feed at the same time. In the database, the second one waits for the first. */
-  readonly maxPageCommits: number;
-  /** Maximum time for fetching, completing and committing one page before the loop counts as stuck, milliseconds. */
-  readonly stepMs: number;
 }
 
 /** Additional parts that the tasks of a leader share. */

@@ -22,7 +22,8 @@ export async function readFeed(
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, observer, store, leases, pollIntervalMs } = context;
+  const { clock, observer, store, leases } = context;
+  const { pollIntervalMs } = context.settings;
   let failures = 0;
   let fences = 0;
   let polledAt = clock.monotonic();
@@ -92,8 +93,8 @@ class FeedPages implements PageOwner {
     private readonly onCommitted: (page: CommittedPage) => void,
   ) {
     this.store = context.store;
-    this.maxHeld = context.maxHeldPages;
-    this.maxCommits = context.maxPageCommits;
+    this.maxHeld = context.settings.maxHeldPages;
+    this.maxCommits = context.settings.maxPageCommits;
     this.#catchUp = createCatchUpReporter(lease, context);
     this.#stuck = createStuckReporter(lease, context);
     this.#hiddenEnd = createHiddenEndReporter(context);
@@ -111,12 +112,12 @@ class FeedPages implements PageOwner {
       if (cursor === null || !track.refusals.isPersistent(cursor, error)) throw error;
       await recoverCursor(error, cursor, lease, context, signal);
       track.forgetCursors();
-      throw new CursorReplaced('the feed', error, context.pollIntervalMs);
+      throw new CursorReplaced('the feed', error, context.settings.pollIntervalMs);
     }
   }
 
   onStep(): void {
-    this.context.observer.ticked(this.context.stepMs);
+    this.context.observer.ticked(this.context.settings.stepMs);
   }
 
   isLast(): boolean {

@@ -24,7 +24,8 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
     recovery: createDatabaseRecovery(clock),
     retryWakeUp: createRetryWakeUp(clock),
   };
-  const { leases, identity } = context;
+  const { leases } = context;
+  const { identity } = context.settings;
   leases.follow(identity.name);
   try {
     for (let starting = true; !signal.aborted; starting = false) {

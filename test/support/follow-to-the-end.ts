@@ -44,12 +44,12 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
   const stop = signal === undefined ? done.signal : AbortSignal.any([signal, done.signal]);
   const followed = { inserted: 0, commits: 0, failures: [] as `${Stage} ${string}`[] };
   const parts = { service: options.service, store, clock: impatientClock };
-  const defaults = engineContext({ ...parts, ...options.context });
   try {
     await syncFeed(
-      {
-        ...defaults,
-        identity: { ...defaults.identity, name: options.feed },
+      engineContext({
+        ...parts,
+        ...options.context,
+        identity: { ...options.context?.identity, name: options.feed },
         observer: silentObserver({
           committed: ({ inserted }) => {
             followed.inserted += inserted;
@@ -62,7 +62,7 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
             options.onFailed?.();
           },
         }),
-      },
+      }),
       stop,
     );
   } finally {

@@ -63,7 +63,7 @@ export class LeaseProcess {
     const follow = (feed: string) => {
       const schema = schemaOf(feed);
       const parts = { service, store: storeOf(schema), clock, leases: roundsOf(schema) };
-      return this.#follow(feed, engineContext(parts), parts.leases);
+      return this.#follow(feed, engineContext({ ...parts, identity: { name: feed } }), parts.leases);
     };
     this.#following = Promise.all(feeds.map(follow));
   }
@@ -83,7 +83,6 @@ export class LeaseProcess {
     const { signal } = this.#stop;
     const context = {
       ...defaults,
-      identity: { ...defaults.identity, name: feed },
       recovery: createDatabaseRecovery(defaults.clock),
     } as unknown as LeaderContext;
     leases.follow(feed);

@@ -20,7 +20,7 @@ export async function syncToTheEnd(
     service: client,
     store: store,
     clock: systemClock,
-    identity: { ...engineContext({ service: client, store: store, clock: systemClock }).identity, name: feed },
+    identity: { name: feed },
     read: {
       filters: DEFAULT_FILTERS,
       markdown: false,

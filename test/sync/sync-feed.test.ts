@@ -91,13 +91,12 @@ describe('syncFeed', () => {
   });
 
   it('starts a feed without a cursor where it was first started, whatever the settings are now', async () => {
-    const { service, store, follow, clock } = bench({
+    const { service, follow, clock } = bench({
       service: { before: async () => Promise.reject(new ModelFailure('http_503')) },
     });
     const start = new Date(clock.now());
-    const identity = engineContext({ clock, service, store }).identity;
-    await follow(1_000, { identity: { ...identity, start } });
-    await follow(1_000, { identity: { ...identity, start: 'beginning' } });
+    await follow(1_000, { identity: { start } });
+    await follow(1_000, { identity: { start: 'beginning' } });
     expect(new Set(cursors(service))).toEqual(new Set([start]));
   });
 
@@ -201,8 +200,7 @@ describe('truncated results', () => {
     const adopted: number[] = [];
     const { service, store, follow } = bench({ observer: { adopted: (results) => adopted.push(results) } });
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
-    const { identity } = engineContext(bench());
-    await follow(10_000, { identity: { ...identity, name: 'former' } });
+    await follow(10_000, { identity: { name: 'former' } });
     store.feeds.delete('former');
     service.feed.length = 0;
     service.runs.set('scan-1', entryJson());

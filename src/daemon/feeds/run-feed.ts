@@ -112,7 +112,7 @@ export function runFeed(
       await clock.sleep(firstPollInMs, signal);
     }
     const context = feedContext(settings, shared, { service, store, leases, observer });
-    const { name, baseUrl } = context.identity;
+    const { name, baseUrl } = context.settings.identity;
     let isOwn = false;
     /** Taking the lease creates the feed, so this is checked before it. */
     const take: typeof leases.take = async (identity, replaced, until) => {
@@ -150,17 +150,18 @@ function feedContext(
   const keptDays = database.retention.runs;
   return {
     ...{ service: client, store, observer, clock, leases, budget },
-    pageLimit: createPageLimit(pageSize, budget.bytes, observer.pageLimited),
+    read: { filters, markdown, limit: createPageLimit(pageSize, budget.bytes, observer.pageLimited) },
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
-    identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
-    read: { filters, markdown, pageSize },
-    pollIntervalMs: feed.pollIntervalMs,
-    pendingRetryMs: feed.pendingRetryMs,
-    maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
-    reconcile,
-    maxHeldPages: MAX_HELD_PAGES,
-    // In a small pool, one connection is left for other statements.
-    maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
-    stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+    settings: {
+      identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
+      reconcile,
+      pollIntervalMs: feed.pollIntervalMs,
+      pendingRetryMs: feed.pendingRetryMs,
+      stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+      maxHeldPages: MAX_HELD_PAGES,
+      // In a small pool, one connection is left for other statements.
+      maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
+      maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
+    },
   };
 }

@@ -12,7 +12,8 @@ export async function takeLease(
   signal: AbortSignal,
   starting: boolean,
 ): Promise<LeaseGrant | null> {
-  const { clock, observer, leases, identity, stepMs } = context;
+  const { clock, observer, leases } = context;
+  const { identity, stepMs } = context.settings;
   let first = starting;
   let failures = 0;
   let attemptFailed = false;
@@ -59,7 +60,7 @@ export async function takeLease(
 /** Takes the lease; null if that is not possible now. */
 async function attemptToTake(
   replaced: string | null,
-  { observer, leases, identity }: FeedContext,
+  { observer, leases, settings: { identity } }: FeedContext,
   signal: AbortSignal,
 ): Promise<LeaseGrant | null> {
   const taken = await leases.take(identity, replaced, signal);

@@ -9,7 +9,8 @@ import type { MemoryBudget, MemoryTicket } from './memory-budget.js';
  * not tick then, so that a hung loop is noticed.
  */
 export function tickWhileWaiting<Context extends FeedContext>(context: Context): Context {
-  const { budget, service, observer, clock, stepMs } = context;
+  const { budget, service, observer, clock } = context;
+  const { stepMs } = context.settings;
   const open = new Set<MemoryTicket>();
 
   const tick = () => {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../core/clock.js';
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
-import type { FeedContext, ReadSettings } from '../context.js';
+import type { ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
-import type { BodyBounds, FeedRequest, FeedStart, PageService, Position } from '../ports/index.js';
+import type { BodyBounds, FeedStart, PageService, Position } from '../ports/index.js';
 import { isUsableCursor } from './cursors.js';
 import type { ReceivedPage } from './page.js';
 import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
@@ -29,43 +29,50 @@ export class EntryTooLarge extends Error implements Failure {
  */
 export async function receivePageWithin(
   ticket: MemoryTicket,
-  { service, read, clock, pageLimit }: FeedContext,
   at: Position,
+  read: ReadSettings,
+  context: RequestContext,
   signal: AbortSignal,
 ): Promise<ReceivedPage> {
+  const { limit } = read;
   for (;;) {
-    const { entries: requested, maxBytes, expectedBytes } = pageLimit;
+    const { entries: requested, maxBytes, expectedBytes } = limit;
     const reservation = await ticket.reserve(expectedBytes, signal);
     const bounds = { maxBytes, expectedBytes, reserve: reservation.resize };
     try {
-      const page = await requestPage(service, { ...read, pageSize: requested }, clock, at, signal, bounds);
+      const page = await requestPage(at, read, context, signal, bounds);
       const { items, next, raw } = page;
       const bytes = raw.body.length;
       void reservation.resize(bytes);
-      pageLimit.fitted({ requested, received: items, moved: next !== null && next !== at.cursor, bytes });
+      limit.fitted({ requested, received: items, moved: next !== null && next !== at.cursor, bytes });
       return page;
     } catch (error) {
-      pageLimit.interrupted(reservation.bytes);
+      limit.interrupted(reservation.bytes);
       reservation.release();
       signal.throwIfAborted();
       if (!isOversized(error)) throw error;
       if (requested === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
-      pageLimit.tooLarge(requested, error);
+      limit.tooLarge(requested, error);
     }
   }
 }
 
-/** Requests the page at a position. */
+/** What a request for a page needs. */
+export interface RequestContext {
+  readonly service: PageService;
+  readonly clock: Clock;
+}
+
+/** Requests the page at a position, with as many entries as the limit allows now. */
 export async function requestPage(
-  service: PageService,
-  settings: ReadSettings,
-  clock: Clock,
   at: Position,
+  { filters, markdown, limit: { entries: limit } }: ReadSettings,
+  { service, clock }: RequestContext,
   signal: AbortSignal,
   bounds: Partial<BodyBounds> = {},
 ): Promise<ReceivedPage> {
   const sentAt = clock.monotonic();
-  const raw = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
+  const raw = await service.readPage({ filters, markdown, limit, start: startAt(at), ...bounds }, signal);
   const { serviceDate, nextCursor, cache, ageMs = 0 } = raw;
   // The response of a cache is that of an earlier poll, and proves nothing newer.
   const polledAt = sentAt - ageMs;
@@ -74,7 +81,6 @@ export async function requestPage(
   // A cursor that cannot be stored, or is too long to be sent, counts as missing.
   const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
   const items = raw.items.length;
-  const limit = settings.pageSize;
   const cursorUnusable = next !== nextCursor;
   const polls = [{ items, next, polledAt, receivedAt, loadedAt: receivedAt }];
   return { at, next, cursorUnusable, isCached: Boolean(cache), items, limit, polls, polledAt, raw, times };
@@ -84,8 +90,4 @@ export async function requestPage(
 export function startAt({ cursor, since }: Position): FeedStart {
   if (cursor !== null) return { cursor };
   return since !== null ? { since } : { beginning: true };
-}
-
-function requestAt(at: Position, { filters, markdown, pageSize }: ReadSettings): FeedRequest {
-  return { filters, markdown, limit: pageSize, start: startAt(at) };
 }

@@ -1,19 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
-import type { PageService, Position } from '../ports/index.js';
+import type { FeedFilters, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
 import { findEnding, isDeadEnd, nextAfter, pageLimitAt } from './end-of-feed.js';
 import type { Next, PossibleEnd } from './ending.js';
 import type { ReceivedPage } from './page.js';
-import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
-import { requestPage } from './read-page.js';
+import { createPageLimit, isOversized, LARGEST_PAGE_BYTES } from './page-limit.js';
+import { type RequestContext, requestPage } from './read-page.js';
 
-/** Dependencies for reading the feed without storing it. */
-export interface WalkContext {
-  readonly service: PageService;
-  readonly read: ReadSettings;
-  readonly clock: Clock;
+/** Dependencies and settings for reading the feed without storing it. */
+export interface WalkContext extends RequestContext {
+  readonly read: {
+    readonly filters: FeedFilters;
+    readonly markdown: boolean;
+    /** Maximum number of entries of a page, 1 to 200. */
+    readonly pageSize: number;
+  };
 }
 
 /** A page, and what follows it. */
@@ -30,16 +32,21 @@ export interface Step {
  * new if the previous page, a dead end, did not have the same ones.
  */
 export function walkFeed(start: Position, context: WalkContext, signal: AbortSignal): () => Promise<Step> {
-  const { service, read } = context;
-  const pageLimit = createPageLimit(read.pageSize, LARGEST_PAGE_BYTES);
+  const { filters, markdown, pageSize } = context.read;
+  const pageLimit = createPageLimit(pageSize, LARGEST_PAGE_BYTES);
   const recentCursors = createRecentCursors();
   let at = start;
   let items: readonly unknown[] | null = null;
   let previous: PossibleEnd | null = null;
   return async () => {
-    const page = await requestFitting(at, pageLimitAt(at, previous, pageLimit), context, signal);
+    const page = await requestFitting(
+      at,
+      { filters, markdown, limit: pageLimitAt(at, previous, pageLimit) },
+      context,
+      signal,
+    );
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
-    const ending = await findEnding(page, previous, read.filters, service, signal);
+    const ending = await findEnding(page, previous, filters, context.service, signal);
     if (ending.failure !== undefined) throw ending.failure;
     const { claim, possibleEnd } = ending;
     const isEnd = claim === 'yes' || (claim === 'ifNothingNew' && isRepeated);
@@ -54,17 +61,17 @@ export function walkFeed(start: Position, context: WalkContext, signal: AbortSig
 /** Requests a page; fewer entries while the response is larger than the client accepts. */
 async function requestFitting(
   at: Position,
-  limit: PageLimit,
-  { service, read, clock }: WalkContext,
+  read: ReadSettings,
+  context: RequestContext,
   signal: AbortSignal,
 ): Promise<ReceivedPage> {
   for (;;) {
-    const requested = limit.entries;
+    const requested = read.limit.entries;
     try {
-      return await requestPage(service, { ...read, pageSize: requested }, clock, at, signal);
+      return await requestPage(at, read, context, signal);
     } catch (error) {
       if (!isOversized(error) || requested === 1) throw error;
-      limit.tooLarge(requested, error);
+      read.limit.tooLarge(requested, error);
     }
   }
 }

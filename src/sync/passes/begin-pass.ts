@@ -12,7 +12,8 @@ const ASK_EVERY_MS = { due: 10_000, firstReading: 60_000, waiting: 600_000 };
 
 /** Begins recent or full passes when they are due. */
 export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, context: FeedContext) {
-  const { store, clock, reconcile } = context;
+  const { store, clock } = context;
+  const { reconcile } = context.settings;
   const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
   if (intervalMs === null) return { mayBeDue: () => false, beginDue: async () => null };
   let askAt = Number.NEGATIVE_INFINITY;
@@ -40,7 +41,8 @@ async function beginNow(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Pass | null> {
-  const { store, clock, reconcile } = context;
+  const { store, clock } = context;
+  const { reconcile } = context.settings;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
   const { serviceTime, errorMs } = await readServiceTime(context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);

@@ -58,7 +58,7 @@ export class PassPages implements PageOwner {
     this.store = context.store;
     this.#pass = pass;
     this.#policy = PASS_POLICIES[pass.kind];
-    this.maxHeld = this.#policy.readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
+    this.maxHeld = this.#policy.readsAhead ? Math.min(context.settings.maxHeldPages, MAX_HELD_PAGES) : 1;
   }
 
   /** The pass after its last commit. */
@@ -92,7 +92,7 @@ export class PassPages implements PageOwner {
       if (!(await isRejected(cursor, error, context, signal))) throw error;
       this.#rejected = { cursor, refusal: error };
       track.forgetCursors();
-      throw new CursorReplaced('a pass', error, context.pollIntervalMs);
+      throw new CursorReplaced('a pass', error, context.settings.pollIntervalMs);
     }
   }
 

@@ -21,7 +21,7 @@ export async function runPasses(
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
-  const checkEveryMs = Math.min(CHECK_EVERY_MS, context.reconcile.intervalMs ?? CHECK_EVERY_MS);
+  const checkEveryMs = Math.min(CHECK_EVERY_MS, context.settings.reconcile.intervalMs ?? CHECK_EVERY_MS);
   const kinds = PASS_KINDS.map((kind) => createPassesOfKind(kind, lease, context, work, idle));
   const running = new Map<PassesOfKind, Promise<void>>();
   // One timer for all kinds: a feed rarely has a pass to run, and a process may follow a thousand feeds.
@@ -46,7 +46,8 @@ function createPassesOfKind(
   work: UnfinishedWork,
   idle: IdleGate,
 ) {
-  const { store, observer, pollIntervalMs } = context;
+  const { store, observer } = context;
+  const { pollIntervalMs } = context.settings;
   const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {

@@ -45,7 +45,7 @@ export function prefetchPages(
   signal: AbortSignal,
 ): PrefetchedPages {
   const { priority, maxHeld } = options;
-  const { budget, loader, clock, pageLimit, service, read } = context;
+  const { budget, loader, clock, service, read } = context;
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
@@ -94,8 +94,8 @@ export function prefetchPages(
    */
   const request = async (at: Position, previous: PossibleEnd | null): Promise<Position | null> => {
     const ticket = budget.enqueue(priority);
-    const limited = { ...context, pageLimit: pageLimitAt(at, previous, pageLimit) };
-    const received = receivePageWithin(ticket, limited, at, until);
+    const limited = { ...read, limit: pageLimitAt(at, previous, read.limit) };
+    const received = receivePageWithin(ticket, at, limited, context, until);
     const checked = received.then((page) => check(page, ticket));
     const loaded = checked.then((page) => loadResults(page, ticket));
     hold(

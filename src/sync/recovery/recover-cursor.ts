@@ -39,7 +39,7 @@ export async function recoverCursor(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, observer } = context;
-  observer.ticked(context.stepMs);
+  observer.ticked(context.settings.stepMs);
   const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
     (error) => {
       if (isOversized(error)) return null; // accepted without the cursor; only the date is unknown
@@ -52,7 +52,7 @@ export async function recoverCursor(
     deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), startSince);
   let overlap: Position | null = null;
   if (since !== null && deliveredUpTo !== null) {
-    observer.ticked(context.stepMs);
+    observer.ticked(context.settings.stepMs);
     const again = await readRunsFrom(since, 'feed', context, signal).catch((error) => {
       if (classifyError(error).kind === 'http_400') return [];
       throw error;
@@ -78,7 +78,7 @@ export async function findPositionWithin(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Position | null> {
-  const ofOne = { ...context, pageLimit: createPageLimit(1, context.budget.bytes) };
+  const ofOne = { ...context, read: { ...context.read, limit: createPageLimit(1, context.budget.bytes) } };
   try {
     const { next } = await readAt({ cursor: null, since }, priority, ofOne, signal);
     if (next === null) return null;
@@ -138,7 +138,7 @@ async function findNewestAccepted(
   signal: AbortSignal,
 ): Promise<Position | null> {
   for (const cursor of cursors) {
-    context.observer.ticked(context.stepMs);
+    context.observer.ticked(context.settings.stepMs);
     try {
       await listsAnything(context.service, probeOf({ cursor }, context), signal);
       return { cursor, since: null };
@@ -169,8 +169,8 @@ async function readAt(
 ): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
   const ticket = context.budget.enqueue(priority);
   try {
-    const withoutMarkdown = { ...context, read: { ...context.read, markdown: false } };
-    const { entries, next } = checkPage(await receivePageWithin(ticket, withoutMarkdown, at, signal));
+    const withoutMarkdown = { ...context.read, markdown: false };
+    const { entries, next } = checkPage(await receivePageWithin(ticket, at, withoutMarkdown, context, signal));
     return { runs: entries.map(({ accepted }) => accepted.run), next };
   } finally {
     ticket.close();

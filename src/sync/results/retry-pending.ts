@@ -32,7 +32,8 @@ export async function retryPending(
   work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, pendingRetryMs, retryWakeUp } = context;
+  const { clock, retryWakeUp } = context;
+  const { pendingRetryMs } = context.settings;
   let more = false;
   let adoptAt = clock.monotonic();
   await runRepeatedly('result', context, signal, async () => {
@@ -67,7 +68,7 @@ async function retryDue(
 ): Promise<'full' | 'done' | 'fenced'> {
   const due = await context.store.duePending(lease.feed, MAX_RUNS_PER_ROUND);
   if (due.length === 0) return 'done';
-  const limited = limitConcurrency(context.maxResultCommits);
+  const limited = limitConcurrency(context.settings.maxResultCommits);
   const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, limited, context, signal)));
   const outcomes = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
   if (outcomes.includes('fenced') || signal.aborted) return 'fenced';
@@ -86,7 +87,8 @@ async function retryRun(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
-  const { store, loader, observer, pendingRetryMs } = context;
+  const { store, loader, observer } = context;
+  const { pendingRetryMs } = context.settings;
   const tried = await loader.loadOnce(run, signal);
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs, tried.retryAfterMs);
   try {

@@ -210,7 +210,7 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
 
     it('takes over, and the former leader cannot renew its lease, when the leader stops responding', async () => {
       const silent = await bench.store.acquireLease(
-        { ...engineContext(partsOf(bouncer.url).parts).identity, name: 'silent' },
+        { ...engineContext(partsOf(bouncer.url).parts).settings.identity, name: 'silent' },
         'silent',
         300,
       );
@@ -237,17 +237,15 @@ function replica(holder: string, url: string, feed = 'shared') {
   const events = new Map<string, () => void>();
   const event = (name: string) => new Promise<void>((resolve) => void events.set(name, resolve));
   const [leads, standsBy, reachesEnd] = [event('leads'), event('standsBy'), event('reachesEnd')];
-  const context = engineContext({ ...parts, holder, leaseTtlMs: 1_000, pollIntervalMs: 50 });
   const following = syncFeed(
-    {
-      ...context,
-      identity: { ...context.identity, name: feed },
+    engineContext({
+      ...{ ...parts, holder, leaseTtlMs: 1_000, pollIntervalMs: 50, identity: { name: feed } },
       observer: silentObserver({
         leading: (until) => until !== null && events.get('leads')?.(),
         status: ({ leaseHolder }) => leaseHolder !== holder && events.get('standsBy')?.(),
         polled: (outcome) => outcome === 'end' && events.get('reachesEnd')?.(),
       }),
-    },
+    }),
     stop.signal,
   );
   return {

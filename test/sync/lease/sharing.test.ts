@@ -165,8 +165,9 @@ it('the engine gives a feed back when another process starts, which then reads i
   service.feed.push(entryJson());
   const stop = linkedSignal();
   const start = (holder: string) => {
-    const defaults = engineContext({ clock, service, store, holder, leaseTtlMs: TTL_MS });
-    const follow = (name: string) => syncFeed({ ...defaults, identity: { ...defaults.identity, name } }, stop.signal);
+    const options = { clock, service, store, holder, leaseTtlMs: TTL_MS };
+    const { leases } = engineContext(options);
+    const follow = (name: string) => syncFeed(engineContext({ ...options, leases, identity: { name } }), stop.signal);
     return Promise.all(['one', 'two'].map(follow));
   };
   const holders = () => [...store.feeds.values()].map(({ holder, cursor }) => `${holder} ${cursor}`);

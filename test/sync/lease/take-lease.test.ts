@@ -17,8 +17,7 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
   const stop = new AbortController();
   const checks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
   const context = {
-    stepMs: 0,
-    identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
+    settings: { stepMs: 0, identity: { name: 'invoices', baseUrl: 'https://service.test/v1' } },
     clock: { random: () => 0, sleep: async () => {} },
     observer: {
       failed: (stage: string, _: unknown, pauseMs: number) => said.push(`${stage} failed, pause ${pauseMs}`),

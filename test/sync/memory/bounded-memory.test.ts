@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CommitCounts } from '../../../src/core/counts.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
-import { createPageLimit } from '../../../src/sync/page/page-limit.js';
 import type { PageCommit, SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
@@ -42,8 +41,7 @@ function bench(budgetBytes: number, pageSize = 20) {
     const stop = new AbortController();
     const context = engineContext({
       ...{ clock, service, store, budget, observer: silentObserver(observer) },
-      read: { ...engineContext({ clock, service, store }).read, pageSize },
-      pageLimit: createPageLimit(pageSize, budgetBytes),
+      read: { pageSize },
     });
     const following = syncFeed(context, stop.signal);
     await clock.advance(ms);

@@ -48,9 +48,7 @@ function bench({
   const parts = { clock, service, store, observer };
   const startFeed = (context: EngineOptions = {}) => {
     const stop = new AbortController();
-    const defaults = engineContext({ ...parts, ...context });
-    const identity = { ...defaults.identity, start };
-    const following = syncFeed({ ...defaults, identity, ...context }, stop.signal);
+    const following = syncFeed(engineContext({ ...parts, identity: { start }, ...context }), stop.signal);
     return () => {
       stop.abort();
       return clock.run(following);
@@ -122,7 +120,7 @@ describe('a feed that begins with its new runs', () => {
     expect(store.rows.size).toBe(22);
     service.requests.length = 0;
     refuses(() => null);
-    await follow(10_000, { holder: 'another-process', identity: { ...engineContext({} as never).identity } });
+    await follow(10_000, { holder: 'another-process', identity: {} });
     expect(store.rows.size).toBe(32);
     expect(requests(service).map(cursorOf)).toContain('20');
     expect(requests(service).map(cursorOf)).not.toContain('10');

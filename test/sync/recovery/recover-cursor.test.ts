@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { FeedContext } from '../../../src/sync/context.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Position, SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -33,7 +32,7 @@ function bench(over: Partial<SyncObserver> = {}) {
     }
   };
   const resets: Position[] = [];
-  const follow = async (ms: number, context: Partial<FeedContext> = {}) => {
+  const follow = async (ms: number, context: EngineOptions = {}) => {
     const stop = new AbortController();
     const cursorReset = (to: Position) => {
       resets.push(to);
@@ -264,8 +263,7 @@ describe('a cursor that the service rejects', () => {
   it('is replaced when runs of another organization are stored for the time that is delivered again', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(8, 'theirs');
-    const { identity } = engineContext({ service, store, clock: new VirtualClock() });
-    await follow(1_000, { identity: { ...identity, name: 'another' } });
+    await follow(1_000, { identity: { name: 'another' } });
     service.feed.length = 0;
     deliver(1, 'ours');
     await follow(1_000);
