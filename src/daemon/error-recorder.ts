@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Outage } from '../observability/log/failure-log.js';
 import type { ErrorRecord } from '../storage/feeds/recent-errors.js';
-import { linkedSignal } from '../sync/waiting/linked-signal.js';
+import { createWakeUp } from '../sync/waiting/wake-up.js';
 
 /** Changes within this time are written together, unless an outage ends, milliseconds. */
 const BATCH_MS = 1_000;
@@ -22,7 +22,8 @@ export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => 
   const waiting = new Map<string, Outage>();
   const open = new Map<string, Outage>();
   let writing: Promise<void> | null = null;
-  let pause = linkedSignal(closing.signal);
+  /** Woken by the end of an outage: the database may accept writes again. */
+  const pause = createWakeUp(clock);
 
   /** Returns whether the write succeeded. A failure needs no log line: the same database fails the feed. */
   const tryWrite = async (): Promise<boolean> => {
@@ -39,9 +40,7 @@ export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => 
   const writeAll = async () => {
     let pauseMs = BATCH_MS;
     while (waiting.size > 0) {
-      await clock.sleep(pauseMs, pause.signal);
-      pause.unlink();
-      pause = linkedSignal(closing.signal); // for an outage that ends while the write is running too
+      await pause.sleep(pauseMs, closing.signal);
       if (closing.signal.aborted) break;
       pauseMs = (await tryWrite()) ? BATCH_MS : Math.min(RETRY_MS.max, Math.max(RETRY_MS.first, 2 * pauseMs));
     }
@@ -58,7 +57,7 @@ export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => 
       const [oldest] = waiting.keys();
       if (waiting.size > MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
       if (!closing.signal.aborted) writing ??= writeAll();
-      if (outage.endedAt !== null) pause.abort(); // the database may accept writes again
+      if (outage.endedAt !== null) pause.wake();
     },
     /** Writes the remaining records and the end of open outages, unless that takes too long. Never rejects. */
     close: async (): Promise<void> => {

@@ -4,8 +4,8 @@ import type { MemoryBudget } from './memory/memory-budget.js';
 import type { PageLimit } from './page/page-limit.js';
 import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
 import type { ResultLoader } from './results/resolve-truncated.js';
-import type { RetryWakeUp } from './results/retry-wake-up.js';
 import type { DatabaseRecovery } from './retry/database-recovery.js';
+import type { WakeUp } from './waiting/wake-up.js';
 
 /** Intervals of recent and full passes, and how far back recent passes read. Milliseconds; null: no passes of that kind. */
 export interface ReconcileSettings {
@@ -55,5 +55,6 @@ export interface FeedContext {
 /** Additional parts that the tasks of a leader share. */
 export interface LeaderContext extends FeedContext {
   readonly recovery: DatabaseRecovery;
-  readonly retryWakeUp: RetryWakeUp;
+  /** Wakes the retries of pending results once a page was committed whose results are pending only for lack of memory. */
+  readonly retryWakeUp: WakeUp;
 }

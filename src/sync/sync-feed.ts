@@ -7,10 +7,10 @@ import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant } from './ports/index.js';
 import { readFeed } from './read-feed.js';
 import { retryPending } from './results/retry-pending.js';
-import { createRetryWakeUp } from './results/retry-wake-up.js';
 import { createDatabaseRecovery } from './retry/database-recovery.js';
 import { createIdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
+import { createWakeUp } from './waiting/wake-up.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
@@ -22,7 +22,7 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
   const context: LeaderContext = {
     ...feedContext,
     recovery: createDatabaseRecovery(clock),
-    retryWakeUp: createRetryWakeUp(clock),
+    retryWakeUp: createWakeUp(clock),
   };
   const { leases } = context;
   const { identity } = context.settings;

@@ -13,7 +13,7 @@ import { isRejected } from '../recovery/recover-cursor.js';
 import { CursorReplaced } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
-import { linkedSignal } from '../waiting/linked-signal.js';
+import { withTimeout } from '../waiting/with-timeout.js';
 import { createBreaker } from '../writer/breaker.js';
 import type { CommitPage } from '../writer/page-target.js';
 import { PASS_POLICIES, type PassPolicy } from './pass-policy.js';
@@ -165,11 +165,10 @@ export class PassPages implements PageOwner {
 /** Waits a short time for the feed to be idle. Returns whether it is; if not, the pages must release their memory for others. */
 async function waitForIdle(idle: IdleGate, clock: Clock, signal: AbortSignal): Promise<boolean> {
   if (idle.isOpen) return true;
-  const timeout = linkedSignal(signal);
-  void idle.wait(timeout.signal).then(timeout.abort);
-  await clock.sleep(IDLE_TIMEOUT_MS, timeout.signal);
-  timeout.abort();
-  timeout.unlink();
+  await withTimeout(clock, IDLE_TIMEOUT_MS, signal, (until, startTimer) => {
+    startTimer();
+    return idle.wait(until);
+  });
   return idle.isOpen;
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, WAIT_OVER } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
-import { linkedSignal } from '../waiting/linked-signal.js';
+import { sleepUntilAny } from '../waiting/wake-up.js';
 
 export type DatabaseRecovery = ReturnType<typeof createDatabaseRecovery>;
 
@@ -28,12 +28,7 @@ export function createDatabaseRecovery(clock: Clock) {
     /** Pauses after a failure, at the longest until the recovery. A `Retry-After` is never shortened. */
     pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
       if (classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
-      const until = linkedSignal(signal, recovery.signal);
-      try {
-        await clock.sleep(ms, until.signal);
-      } finally {
-        until.unlink();
-      }
+      await sleepUntilAny(clock, ms, signal, recovery.signal);
     },
   };
 }
