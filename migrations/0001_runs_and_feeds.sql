@@ -143,7 +143,7 @@ CREATE TABLE :"schema".cursor_history (
     cursor            text COLLATE "C",
     since             timestamptz,
     last_delivered_at timestamptz,
-    reason            text COLLATE "C" NOT NULL CHECK (reason IN ('checkpoint', 'rejected', 'rewind', 'adopt')),
+    reason            text COLLATE "C" NOT NULL CHECK (reason IN ('checkpoint', 'rejected', 'rewind')),
     target_id         bigint,
     target_since      timestamptz,
     noted_at          timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -155,7 +155,7 @@ COMMENT ON COLUMN :"schema".cursor_history.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".cursor_history.cursor IS 'The cursor; null: the feed had none';
 COMMENT ON COLUMN :"schema".cursor_history.since IS 'The time at which the feed resumed instead of a cursor; null: none';
 COMMENT ON COLUMN :"schema".cursor_history.last_delivered_at IS 'Delivery time up to which the feed was read at that cursor, service clock';
-COMMENT ON COLUMN :"schema".cursor_history.reason IS 'Why it was stored: checkpoint, rejected, rewind, adopt';
+COMMENT ON COLUMN :"schema".cursor_history.reason IS 'Why it was stored: checkpoint, rejected, rewind';
 COMMENT ON COLUMN :"schema".cursor_history.target_id IS 'Earlier position that is the target of a rewind; null: a time or the start';
 COMMENT ON COLUMN :"schema".cursor_history.target_since IS 'Delivery time that is the target of a rewind; null: a position or the start';
 COMMENT ON COLUMN :"schema".cursor_history.noted_at IS 'When it was stored';

@@ -102,9 +102,6 @@ export function observeSync(options: SyncObserverOptions) {
       failures.failed(stage, error, pauseMs);
     },
     recovered: failures.recovered,
-    adopted(results) {
-      logger.info('adopted orphaned pending results', { results });
-    },
     status(read) {
       update(() => state.setStatus(read));
       role.checked(read.leaseHolder);

@@ -18,8 +18,8 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
     patch('migrations/0001_runs_and_feeds.sql', "(NEW.state = 'open' AND NEW.scan_id IS NOT NULL)", '(false)'),
   ),
   reports(
-    'a pending result is taken over without a new number',
-    patch('src/storage/runs/pending.ts', ', change_seq = ${tables.nextChange}', ''),
+    'runs are handed to another feed without a new number',
+    patch('src/storage/feeds/forget-feed.ts', ', change_seq = ${tables.nextChange}', ''),
   ),
   reports(
     'stored rows of an erased run remain',

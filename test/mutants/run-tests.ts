@@ -39,7 +39,6 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'feeds/lease',
       'passes/passes',
       'passes/request-pass',
-      'runs/adopt-pending',
     ].map((name) => `test/storage/${name}.test.ts`),
   },
   reports: {

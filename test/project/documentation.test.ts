@@ -148,7 +148,8 @@ describe('the messages that the documentation quotes', () => {
 
   test('are those of the program: the plans in docs/operating.md that have to be confirmed', () => {
     const oneLine = (text: string) => text.replaceAll('\\n', ' ').replaceAll(/\s+/g, ' ');
-    const values = /\b\d+ (?:entry|result|run)\b|\bdefault\b|\bscanfeed\b|https?:\S+|\d{4}-\d\d-\S+|\S+\/\d+\/\w+|: /g;
+    const values =
+      /\b\d+ (?:entry|result|run|runs|pending results|open entry)\b|\bdefault\b|\bformer\b|\bscanfeed\b|https?:\S+|\d{4}-\d\d-\S+|\S+\/\d+\/\w+|: /g;
     const plans = [...readText('docs/operating.md').matchAll(/^\$ .*\n((?:(?!\$ ).*\n)*?).* \[y\/N\]/gm)].map(
       ([, plan = '']) => oneLine(plan),
     );

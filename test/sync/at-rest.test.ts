@@ -43,7 +43,7 @@ it('sends only the necessary requests and statements when the feed is at its end
   service.requests.length = 0;
   await clock.advance(10 * MINUTE_MS);
   // Polled each second, which extends the lease; it is renewed each 10 s, which also finds requested passes and pending results.
-  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, renewLeases: 60, adoptPending: 1 });
+  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, renewLeases: 60 });
   expect(service.requests).toHaveLength(600);
   // The renewal of the lease finds a requested pass, which begins within two seconds of it.
   const requested = model.requestBackfill(null, new Date(clock.now()));

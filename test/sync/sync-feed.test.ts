@@ -196,19 +196,6 @@ describe('truncated results', () => {
     },
   );
 
-  it('are adopted when their feed is gone', async () => {
-    const adopted: number[] = [];
-    const { service, store, follow } = bench({ observer: { adopted: (results) => adopted.push(results) } });
-    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
-    await follow(10_000, { identity: { name: 'former' } });
-    store.feeds.delete('former');
-    service.feed.length = 0;
-    service.runs.set('scan-1', entryJson());
-    await follow(60_000);
-    expect(adopted).toEqual([1]);
-    expect(store.rows.get('scan-1')).toMatchObject({ pending: null, feed: 'default' });
-  });
-
   it('are not downloaded again when they are stored in full', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));

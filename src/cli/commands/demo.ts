@@ -12,6 +12,7 @@ import { showProgress } from '../../demo/progress.js';
 import { createLogger } from '../../observability/log/logger.js';
 import { environmentWith, isSet, readSettings, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
+import { forgetFeed } from '../../storage/feeds/forget-feed.js';
 import { thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { untilStopped } from '../context/stop-signals.js';
@@ -96,7 +97,7 @@ async function startEmbedded(
     if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
     const variables = Object.assign(admin, ...embedded.map((part) => part.variables));
     const settings = readSettings(environmentWith(variables));
-    if (embedded.length === BOTH) await adoptEmulator(settings);
+    if (embedded.length === BOTH) await followEmulator(settings);
     return settings;
   } catch (error) {
     if (signal.aborted) return null;
@@ -114,13 +115,14 @@ async function prepareFolder(directory: string): Promise<void> {
   }
 }
 
-/** Adopts the emulator's address: its port may have changed since the last start, but it is the same service. */
-async function adoptEmulator({ database: settings, feed, service }: SettingsFor<Group>): Promise<void> {
+/** Starts the feed again if the emulator's port has changed since the last start. What is stored is not stored again. */
+async function followEmulator({ database: settings, feed, service }: SettingsFor<Group>): Promise<void> {
   await migrateSchema(settings);
-  await withDatabase(settings, async ({ feeds }) => {
+  await withDatabase(settings, async ({ feeds, connection }) => {
     const stored = await feeds.find(feed.name);
     if (stored === undefined || stored.baseUrl === service.baseUrl) return;
-    await feeds.adopt(feed.name, { from: stored.baseUrl, baseUrl: service.baseUrl });
+    // The database has just been started: a leader of before is dead.
+    await forgetFeed(connection, { feed: feed.name, to: null, replaced: stored.leader });
   });
 }
 

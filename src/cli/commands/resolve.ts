@@ -30,8 +30,7 @@ them.
 Results that can no longer be loaded, for example because the service of their
 feed is gone, can be given up: their runs stay as they are, and are neither
 retried nor counted until they are resolved by id or delivered with results.
-If the service of a retired feed has only moved, \`scanfeed adopt --feed\` hands
-its results to the feed that replaced it.
+\`scanfeed forget --to\` hands those of a retired feed to another feed.
 
 Examples:
   $ scanfeed resolve --all

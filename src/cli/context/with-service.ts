@@ -48,6 +48,6 @@ export async function withServiceOf<T>(
 function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
   if (feed.baseUrl === baseUrl) return;
   throw new CommandFailure(
-    `the feed ${feed.name} belongs to ${feed.baseUrl}, but the configured base URL is ${baseUrl}; if the service has moved, run \`scanfeed adopt --feed ${feed.name}\``,
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, but the configured base URL is ${baseUrl}; if the service has moved, run \`scanfeed forget ${feed.name}\``,
   );
 }

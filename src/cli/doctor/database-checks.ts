@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../core/clock.js';
+import { remedyFor } from '../../daemon/maintenance/report-orphaned.js';
 import type { DatabaseSettings } from '../../settings/settings.js';
 import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
@@ -8,6 +9,7 @@ import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
 import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
+import { findOrphaned } from '../../storage/feeds/forget-feed.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
 import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
@@ -69,6 +71,7 @@ const CHECKS: Checks<DatabaseContext> = {
   'report indexes': ifSchemaExists(checkReportIndexes),
   surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
+  'retired feeds': ifSchemaExists(checkRetiredFeeds),
 };
 
 /** Checks the database from the login to its contents. Leaves nothing in it. */
@@ -236,7 +239,7 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
   const { name, baseUrl, leader } = feed;
   if (serviceUrl !== null && baseUrl !== serviceUrl) {
     return failing(
-      `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt --feed ${name}\``,
+      `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed forget ${name}\`, and it starts again at the new address`,
     );
   }
   const errors = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
@@ -246,6 +249,16 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
   // No process can take the lease there.
   if (whyReadOnly(server) !== null) return skipped('requires a database that accepts writes');
   return warning(`no process leads ${name}; start \`scanfeed run\``);
+}
+
+async function checkRetiredFeeds({ connection, feedName }: DatabaseContext): Promise<Result> {
+  const orphaned = (await findOrphaned(connection)).filter(({ feed }) => feed !== feedName);
+  if (orphaned.length === 0) return ok('none left pending results or open entries');
+  const found = orphaned.map(
+    ({ feed, pendingResults, openEntries }) =>
+      `${feed} has ${counted(pendingResults, 'pending result', 'pending results')} and ${counted(openEntries, 'open entry', 'open entries')} in quarantine, and ${remedyFor(feed)}`,
+  );
+  return warning(found.join('; '));
 }
 
 function checkMigrator(migrator: PromiseSettledResult<Server>): Result {

@@ -42,7 +42,7 @@ export async function assertOwnSchema(
   if (isKnown && !hasMoved) return;
   const other = services.find((service) => service !== baseUrl);
   if (other !== undefined) {
-    const remedy = 'if the service has moved, run `scanfeed adopt` for each feed of the schema';
+    const remedy = 'if the service has moved, run `scanfeed forget` for each feed that reads the old address';
     throw new ForeignSchema(schema, `has runs of ${other}, and this feed reads ${baseUrl}; ${remedy}`);
   }
   if (runs.length === 0) {

@@ -1,22 +1,22 @@
-import { findOrphaned, type OrphanedResults } from '../../storage/runs/pending.js';
+import { findOrphaned } from '../../storage/feeds/forget-feed.js';
 import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { hourly } from './pacing.js';
 
-/** Logs orphaned pending results: once per feed, and again when their number changes. */
+/** Logs what no process works on: once per feed, and again when it changes. */
 export function reportOrphaned({ connection, logger, clock }: MaintenanceContext): MaintenanceTask {
-  let logged = new Map<string, number>();
+  let logged: ReadonlySet<string> = new Set();
   return hourly(clock, async function* () {
-    const orphaned = await findOrphaned(connection);
-    for (const results of orphaned) {
-      if (logged.get(results.feed) !== results.results) {
-        logger.warn('found orphaned pending results', describeOrphaned(results));
+    const orphaned = new Map((await findOrphaned(connection)).map((found) => [JSON.stringify(found), found]));
+    for (const [key, { feed: orphanedFeed, ...left }] of orphaned) {
+      if (!logged.has(key)) {
+        logger.warn('found orphaned pending results', { orphanedFeed, ...left, remedy: remedyFor(orphanedFeed) });
       }
     }
-    logged = new Map(orphaned.map(({ feed, results }) => [feed, results]));
+    logged = new Set(orphaned.keys());
   });
 }
 
-function describeOrphaned({ feed, baseUrl, results }: OrphanedResults) {
-  const remedy = `their feed had no leader for a day, and no other feed has its address; if its service has moved, run \`scanfeed adopt --feed ${feed}\` with the new address in SCANFEED_BASE_URL; if it is gone, run \`scanfeed resolve --all --give-up --feed ${feed}\``;
-  return { orphanedFeed: feed, baseUrl, results, remedy };
+/** Returns what to do about a feed without a leader that still has pending results or open entries. */
+export function remedyFor(feed: string): string {
+  return `no process leads the feed; start it, or if it is retired, hand them to another feed with \`scanfeed forget ${feed} --to OTHER\``;
 }

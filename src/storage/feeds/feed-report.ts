@@ -61,7 +61,7 @@ export interface FeedReport {
 export interface ReportedPosition {
   readonly id: string;
   readonly notedAt: string;
-  /** `checkpoint`, `rejected`, `rewind` or `adopt`. */
+  /** `checkpoint`, `rejected` or `rewind`. */
   readonly reason: string;
   /** Delivery time up to which the feed was read at this position, service clock. */
   readonly deliveredUpTo: string | null;

@@ -53,26 +53,6 @@ export function createFeeds({ db, tables }: StoreConnection) {
       return { feed, holder: row.lease_holder ?? '', epoch: Number(row.lease_epoch), filtersBefore: null };
     },
 
-    /**
-     * Records that the feed's cursor belongs to the service at `baseUrl`. Raises the epoch, so that a process that still reads the
-     * old address cannot commit. Returns false if the address of the feed is no longer `from`.
-     */
-    async adopt(
-      feed: string,
-      { from, baseUrl }: { readonly from: string; readonly baseUrl: string },
-    ): Promise<boolean> {
-      const { rows } = await sql`
-        WITH adopted AS (
-          UPDATE ${tables.feeds} SET base_url = ${baseUrl}, lease_epoch = lease_epoch + 1
-          WHERE name = ${feed} AND base_url = ${from}
-          RETURNING name, cursor, delivered_up_to
-        )
-        INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-        SELECT name, cursor, delivered_up_to, 'adopt' FROM adopted
-        RETURNING id`.execute(db);
-      return rows.length > 0;
-    },
-
     /** Returns the earlier positions of a feed, newest first. The cursors themselves are omitted; their ids identify them. */
     listPositions: (feed: string) =>
       db

@@ -81,7 +81,7 @@ interface CursorHistoryTable {
   cursor: string | null;
   since: Timestamp | null;
   last_delivered_at: Timestamp | null;
-  reason: 'checkpoint' | 'rejected' | 'rewind' | 'adopt';
+  reason: 'checkpoint' | 'rejected' | 'rewind';
   target_id: BigInteger | null;
   target_since: Timestamp | null;
   noted_at: InsertTimestamp;

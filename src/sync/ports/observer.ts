@@ -55,8 +55,6 @@ export interface SyncObserver {
   /** A failure, and the pause until the next try. */
   failed(stage: Stage, error: unknown, pauseMs: number): void;
   recovered(stage: Stage): void;
-  /** This feed adopted pending results of feeds without a leader. */
-  adopted(results: number): void;
   /** Figures that every replica reads from the database. */
   status(status: FeedStatus): void;
   /** A recent or full pass stored entries that the cursor had skipped. `first`: of new runs; `later`: later revisions. */

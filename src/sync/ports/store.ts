@@ -149,11 +149,6 @@ export interface CommitStore {
 export interface PendingStore {
   /** Returns the stored state of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
-  /**
-   * Adopts pending runs that no replica retries: of removed feeds, or of feeds with the same address and without a leader for a
-   * day. Returns their number, at most that of one batch; 0 if the lease was lost.
-   */
-  adoptPending(lease: LeaseGrant): Promise<number>;
   /** Returns runs of the feed whose retry is due: those that only lacked memory, then those that have waited longest. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Stores failed attempts and when the next ones are due. Returns false if the lease was lost. */

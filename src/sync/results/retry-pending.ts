@@ -9,8 +9,6 @@ import { storeResult } from './store-result.js';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** Interval of adopting orphaned pending results, which no replica retries. */
-const ADOPT_INTERVAL_MS = 10 * MINUTE_MS;
 /** Maximum number of results to retry in one round. */
 const MAX_RUNS_PER_ROUND = 50;
 /** The pause is part of the next round, before its retries: the results of a page that was just committed have just been tried. */
@@ -32,29 +30,16 @@ export async function retryPending(
   work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, retryWakeUp } = context;
-  const { pendingRetryMs } = context.settings;
+  const { retryWakeUp, settings } = context;
   let more = false;
-  let adoptAt = clock.monotonic();
   await runRepeatedly('result', context, signal, async () => {
-    let mayBeDue = more || (await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal));
+    const mayBeDue = more || (await retryWakeUp.sleep(Math.min(settings.pendingRetryMs, MINUTE_MS), signal));
     if (signal.aborted) return 'over';
-    if (clock.monotonic() >= adoptAt) {
-      mayBeDue = (await adoptOrphans(lease, context)) || mayBeDue;
-      adoptAt = clock.monotonic() + ADOPT_INTERVAL_MS;
-    }
     if (!mayBeDue && !work.mayHavePending()) return NEXT_ROUND;
     const round = await retryDue(lease, context, signal);
     more = round === 'full';
     return round === 'fenced' ? 'over' : NEXT_ROUND;
   });
-}
-
-/** Adopts pending results of feeds that were renamed or retired, which no replica retries. Returns whether there were any. */
-async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<boolean> {
-  const results = await store.adoptPending(lease);
-  if (results > 0) observer.adopted(results);
-  return results > 0;
 }
 
 /**

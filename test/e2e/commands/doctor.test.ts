@@ -11,6 +11,7 @@ import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
+import { commitPending } from '../../support/pending.js';
 import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly, withConnection } from '../../support/postgres/maintenance.js';
@@ -533,6 +534,27 @@ describe('doctor checks of the database', () => {
     });
   });
 
+  it('names feeds that no process leads and that have pending results or open entries', async () => {
+    const left = await bench.takeFeed({ name: 'left' });
+    await commitPending(left, { scanId: 'left pending' });
+    await (await bench.takeFeed({ name: 'gone' })).commit([entryJson({ scanId: 'left bad', status: 'odd' })]);
+    const retired = async () => (await examine())['retired feeds'];
+    const reported = (message: RegExp) => ({ outcome: 'warning', message: expect.stringMatching(message) });
+    expect(await retired()).toMatchObject({ outcome: 'ok' });
+    await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'gone'`);
+    expect(await retired()).toMatchObject(
+      reported(/^gone has 0 pending results and 1 open entry in quarantine, and .*`scanfeed forget gone --to OTHER`$/),
+    );
+    await bench.store.releaseLease(left.lease);
+    expect(await retired()).not.toMatchObject(reported(/left has/));
+    await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now() - interval '1 hour',
+      created_at = now() - interval '1 hour' WHERE name = 'left'`);
+    expect(await retired()).toMatchObject(reported(/left has 1 pending result and 0 open entries in quarantine/));
+    await bench.operatorStore.pending.giveUp('left', new Map([['left pending', 1]]));
+    expect(await retired()).not.toMatchObject(reported(/left has/));
+    await bench.rows(sql`DELETE FROM ${tables.quarantine}`);
+  });
+
   it('reports the leader, and the address of the feed, when the feed belongs to another address', async () => {
     const feed = await bench.takeFeed({ name: 'doctored', baseUrl: emulator.url });
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
@@ -541,7 +563,7 @@ describe('doctor checks of the database', () => {
     expect(feed).toBeDefined();
     await sql`UPDATE ${tables.feeds} SET base_url = 'https://moved.example/v1'`.execute(bench.database.sql);
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
-      'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed adopt --feed ') },
+      'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed forget doctored`') },
     });
   });
 });

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import * as adopt from '../../../src/cli/commands/adopt.js';
 import * as backfill from '../../../src/cli/commands/backfill.js';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import * as erase from '../../../src/cli/commands/erase.js';
+import * as forget from '../../../src/cli/commands/forget.js';
 import * as get from '../../../src/cli/commands/get.js';
 import * as migrate from '../../../src/cli/commands/migrate.js';
 import * as quarantine from '../../../src/cli/commands/quarantine.js';
@@ -77,7 +77,6 @@ describe('commands with a feeds file', () => {
     [rewind, ['rewind', '--list']],
     [backfill, ['backfill', '--cancel']],
     [get, ['get', 'scan-of-globex']],
-    [adopt, ['adopt']],
   ])('ask for --feed when the file lists several feeds: %#', async (module, args) => {
     expect(await run(module, args)).toEqual({
       exitCode: 64,
@@ -90,6 +89,7 @@ describe('commands with a feeds file', () => {
     [erase, ['erase', '--yes', '--scan-id', 'none']],
     [sqlCommand, ['sql', 'SELECT 1']],
     [views, ['views', 'list']],
+    [forget, ['forget', 'former']],
   ])('ask for --feed when the feeds have different schemas: %#', async (module, args) => {
     expect(await run(module, args)).toMatchObject({ exitCode: 64, err: expect.stringContaining('different schemas') });
   });
@@ -131,17 +131,13 @@ describe('commands with a feeds file', () => {
   });
 });
 
-it('submit, get and adopt use the address and the key of the feed', async () => {
+it('submit and get use the address and the key of the feed', async () => {
   const path = join(folder, 'invoice.pdf');
   writeFileSync(path, pdf('invoice'));
   const args = ['submit', path, '--document-type', 'rechnung', '--environment', 'test', '--feed', 'globex', '--json'];
   const [{ scanId }] = JSON.parse(await outOf(submit, args));
   expect(JSON.parse(await outOf(get, ['get', scanId, '--feed', 'globex']))).toMatchObject({ scanId });
   expect(await run(get, ['get', scanId, '--feed', 'acme'])).toMatchObject({ exitCode: 1 });
-  expect(await run(adopt, ['adopt', '--feed', 'globex', '--json'])).toMatchObject({
-    exitCode: 0,
-    out: expect.stringContaining(`"to":"${emulatorOf('globex').url}","changed":false`),
-  });
 });
 
 it('sql, views and erase use the schema of the feed', async () => {

@@ -187,7 +187,7 @@ describe('get', () => {
     expect(await save(scanId, elsewhere)).toMatchObject({
       exitCode: 1,
       out: '',
-      err: expect.stringContaining('scanfeed adopt'),
+      err: expect.stringContaining('scanfeed forget'),
     });
     expect(await show(`${scanId} --feed default`)).toMatchObject({ exitCode: 64 });
   });

@@ -194,7 +194,7 @@ describe('failures of resolve', () => {
   it('sends no request when the feed belongs to another service', async () => {
     const scanId = await pending({});
     await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://elsewhere.test/v1'`);
-    expect(await run('--all')).toMatchObject({ exitCode: 1, err: expect.stringContaining('scanfeed adopt') });
+    expect(await run('--all')).toMatchObject({ exitCode: 1, err: expect.stringContaining('scanfeed forget') });
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending', attempts: 0 });
   });
 });

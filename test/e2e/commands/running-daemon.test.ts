@@ -46,14 +46,14 @@ test('runs a recent pass immediately when a command requests it', async () => {
   await eventually(unfinished).toEqual([]);
 });
 
-test('continues after a change of the address of the service when the feed is adopted', async () => {
+test('continues after a change of the address of the service when the feed is forgotten', async () => {
   const { service, daemon, env, stored } = await startBench();
   await daemon.stop();
   const moved = { ...env, SCANFEED_BASE_URL: service.url.replace('127.0.0.1', 'localhost') };
   const holding = bench.daemon(moved);
   await holding.failsRepeatedly('lease', 1);
   const [late] = service.deliver(1);
-  expect(await bench.program(['adopt', '--yes'], moved).exited).toMatchObject({ code: 0 });
+  expect(await bench.program(['forget', 'default', '--yes'], moved).exited).toMatchObject({ code: 0 });
   await eventually(stored).toContain(late);
 });
 
@@ -64,7 +64,7 @@ test('shows no differences when verify runs while it is writing', async () => {
 });
 
 test('prints help with examples when a command is run with --help', async () => {
-  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile', 'backfill']) {
+  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'forget', 'reconcile', 'backfill']) {
     const program = bench.program([name, '--help']);
     expect(await program.exited).toMatchObject({ code: 0 });
     expect(program.stdout).toMatch(

@@ -66,7 +66,6 @@ describe('the lease of a feed', () => {
     expect(later.lease.epoch).toBe(old.lease.epoch);
     expect(await old.commit([entryJson()])).toEqual({ kind: 'fenced' });
     expect(await bench.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null })).toBe(false);
-    expect(await bench.store.adoptPending(old.lease)).toBe(0);
     expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
   });
 
@@ -131,7 +130,7 @@ describe('another base URL', () => {
     await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
     const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
     await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', action: 'hold' });
-    await expect(elsewhere).rejects.toThrow('scanfeed adopt');
+    await expect(elsewhere).rejects.toThrow('run `scanfeed forget default`');
     expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
     expect(await take('a')).toMatchObject({ epoch: 2 });
   });

@@ -1,0 +1,98 @@
+import type { Command } from 'commander';
+import type { FeedRow } from '../../storage/feeds/feeds.js';
+import { type Belongings, countBelongings, forgetFeed } from '../../storage/feeds/forget-feed.js';
+import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
+import { requireFeed, withDatabase } from '../context/with-feed.js';
+import { counted } from '../terminal/format.js';
+
+interface Given {
+  readonly to?: string;
+  readonly dryRun?: boolean;
+  readonly feed?: string;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+/** Deadline of a statement, milliseconds: handing over a million runs takes a minute or two. */
+const DEADLINE_MS = 3_600_000;
+
+const examples = `
+Take the feed out of the settings first: a feed that a process leads is not
+forgotten. If it is started again under its name, it begins at SCANFEED_START.
+
+Examples:
+  Its runs, pending results and quarantine belong to another feed afterwards:
+    $ scanfeed forget former --to invoices
+  Only what would happen:
+    $ scanfeed forget former --to invoices --dry-run
+  The service has moved to another address: the feed starts again there.
+    $ scanfeed forget invoices`;
+
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('forget')
+    .description('Delete a retired feed: its position, passes and lease. Its runs stay.')
+    .argument('<feed>', 'the feed, as it is named in the database')
+    .option('--to <feed>', 'the feed that its runs, pending results and quarantine belong to afterwards')
+    .addOption(dryRunOption())
+    .option('--yes', 'do not ask')
+    .addOption(entryOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((feed: string, options: Given) => forget(feed, options, io));
+}
+
+async function forget(name: string, { dryRun = false, ...options }: Given, io: CommandProcess): Promise<void> {
+  const to = options.to ?? null;
+  if (to === name) throw new CommandFailure('--to must name another feed', EXIT.usage);
+  const settings = await readSchemaSettings(io, options.feed);
+  await withDatabase(
+    settings,
+    async (store) => {
+      const left = await countBelongings(store.connection, name);
+      // The runs of a feed that is already forgotten can still be handed over.
+      const isEmpty = left.runs + left.openEntries === 0;
+      const feed = isEmpty || to === null ? await requireFeed(store, name) : await store.feeds.find(name);
+      if (to !== null) await requireFeed(store, to);
+      if (feed?.leader) throw isLed(name, feed.leader);
+      const fate = fateOf(left, to);
+      const plan = planOf(name, feed, fate);
+      const report = (said: string) =>
+        io.write(options.json ? `${JSON.stringify({ feed: name, to, dryRun, ...left })}\n` : said);
+      if (dryRun) return report(plan);
+      await confirm(io, { plan, question: 'Forget the feed?', yes: options.yes === true });
+      const outcome = await forgetFeed(store.connection, { feed: name, to });
+      if (outcome === 'led') throw isLed(name, 'a process');
+      if (outcome === 'no_heir') throw new CommandFailure(`the feed ${to} has been removed; nothing was changed`);
+      report(`The feed ${name} is forgotten; ${fate}.\n`);
+    },
+    DEADLINE_MS,
+  );
+}
+
+function isLed(name: string, leader: string): CommandFailure {
+  const remedy = 'take it out of the settings of that process first, or stop the process';
+  return new CommandFailure(`the feed ${name} is led by ${leader}: ${remedy}`, EXIT.tryAgain);
+}
+
+function planOf(name: string, feed: FeedRow | undefined, fate: string): string {
+  const readTo = feed?.lastDeliveredAt?.toISOString() ?? 'nothing yet';
+  return `Feed ${name}${feed === undefined ? ', already forgotten' : ` of ${feed.baseUrl}\n  read up to: ${readTo}`}
+  ${fate}
+Its position, earlier positions and passes will be deleted. If it is started
+again under this name, it begins at SCANFEED_START.
+`;
+}
+
+/** Says what becomes of the rows of other tables. */
+function fateOf({ runs, pendingResults, openEntries }: Belongings, to: string | null): string {
+  const pending = counted(pendingResults, 'pending result', 'pending results');
+  const open = counted(openEntries, 'open entry', 'open entries');
+  const rows = `${counted(runs, 'run', 'runs')}, ${pending}, ${open} in quarantine`;
+  if (to !== null) return `${rows}: handed to the feed ${to}`;
+  const orphaned =
+    pendingResults + openEntries > 0 ? '; no process works on them, --to OTHER hands them to a feed' : '';
+  return `${rows}: kept${orphaned}`;
+}

@@ -1,0 +1,86 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { IS_RETRIED } from '../runs/pending.js';
+import { IS_LED, LEADER } from '../tables/lease-columns.js';
+
+/** Time without a leader after which a feed counts as retired: longer than a restart of its process takes. */
+const RETIRED_AFTER = sql.lit('10 minutes');
+
+/** The rows of other tables that name a feed. */
+export interface Belongings {
+  readonly runs: number;
+  /** Results that are still retried. */
+  readonly pendingResults: number;
+  /** Open entries of the quarantine. */
+  readonly openEntries: number;
+}
+
+/** Counts what belongs to a feed, which may be missing from `feeds`. */
+export async function countBelongings({ db, tables }: StoreConnection, feed: string): Promise<Belongings> {
+  const { rows } = await sql<Belongings>`
+    SELECT count(*)::int AS runs,
+      (count(*) FILTER (WHERE result_state = 'pending' AND ${IS_RETRIED}))::int AS "pendingResults",
+      (SELECT count(*)::int FROM ${tables.quarantine} WHERE feed = ${feed} AND state = 'open') AS "openEntries"
+    FROM ${tables.runs} WHERE feed = ${feed}`.execute(db);
+  return rows[0] as Belongings;
+}
+
+interface Forgetting {
+  readonly feed: string;
+  /** The feed that its runs and its quarantine belong to afterwards; null: they keep the name of the feed. */
+  readonly to: string | null;
+  /** A dead process, whose lease does not count. */
+  readonly replaced?: string | null;
+}
+
+/**
+ * Deletes a feed with its positions, passes and errors in one transaction. Returns `led` if a process holds its lease, `no_heir` if
+ * there is no feed `to`; nothing is changed then.
+ */
+export function forgetFeed(
+  { db, tables }: StoreConnection,
+  { feed, to, replaced = null }: Forgetting,
+): Promise<'forgotten' | 'led' | 'no_heir'> {
+  return db.transaction().execute(async (tx) => {
+    // In the order of every other writer: feeds, quarantine, the clock, runs.
+    const { rows } = await sql<{ name: string; leader: string | null }>`
+      SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
+      FOR UPDATE`.execute(tx);
+    const leader = rows.find(({ name }) => name === feed)?.leader ?? null;
+    if (leader !== null && leader !== replaced) return 'led';
+    if (to !== null) {
+      if (!rows.some(({ name }) => name === to)) return 'no_heir';
+      // Of an entry that both feeds have, one row is kept: an open one instead of a discarded one.
+      await sql`
+        DELETE FROM ${tables.quarantine} USING ${tables.quarantine} AS own, ${tables.quarantine} AS other
+        WHERE own.feed = ${feed} AND other.feed = ${to} AND own.identity = other.identity AND quarantine.id =
+          CASE WHEN own.state = 'open' AND other.state = 'discarded' THEN other.id ELSE own.id END`.execute(tx);
+      await sql`UPDATE ${tables.quarantine} SET feed = ${to} WHERE feed = ${feed}`.execute(tx);
+      await sql`SELECT ${tables.lockChangeClock}`.execute(tx);
+      await sql`
+        UPDATE ${tables.runs} SET feed = ${to}, synced_at = statement_timestamp(), change_seq = ${tables.nextChange}
+        WHERE feed = ${feed}`.execute(tx);
+    }
+    await sql`DELETE FROM ${tables.feeds} WHERE name = ${feed}`.execute(tx); // a trigger deletes its positions
+    return 'forgotten';
+  });
+}
+
+/** What nobody works on: no process leads the feed. */
+export interface Orphaned extends Omit<Belongings, 'runs'> {
+  readonly feed: string;
+}
+
+/** Returns the feeds without a leader, known or forgotten, that have pending results or open entries in quarantine. */
+export async function findOrphaned({ db, tables }: StoreConnection): Promise<readonly Orphaned[]> {
+  const left = (rows: RawBuilder<unknown>) => sql`SELECT feed, count(*)::int AS found FROM ${rows} GROUP BY feed`;
+  const { rows } = await sql<Orphaned>`
+    SELECT feed, COALESCE(results.found, 0) AS "pendingResults", COALESCE(entries.found, 0) AS "openEntries"
+    FROM (${left(sql`${tables.runs} WHERE result_state = 'pending' AND ${IS_RETRIED}`)}) AS results
+    FULL JOIN (${left(sql`${tables.quarantine} WHERE state = 'open'`)}) AS entries USING (feed)
+    WHERE feed NOT IN (
+      SELECT name FROM ${tables.feeds} AS feed WHERE ${IS_LED}
+        OR GREATEST(lease_expires_at, last_commit_at, created_at) > clock_timestamp() - interval ${RETIRED_AFTER})
+    ORDER BY feed`.execute(db);
+  return rows;
+}
