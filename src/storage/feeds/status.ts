@@ -48,8 +48,12 @@ export function createStatus(
     return new Map(feeds.map((feed) => [feed, found.get(feed) ?? { readAt, ...NEVER_STARTED }]));
   };
 
-  /** Reads all that an idle daemon needs, in one statement. @param held extends the leases; its rows are those still held */
-  const renew = async (feeds: readonly string[], held: RawBuilder<unknown>) => {
+  /**
+   * Extends leases, and reads all that an idle daemon needs, in one statement.
+   * @param waits whether to wait for commits; otherwise, a lease whose row is locked is reported but not extended
+   */
+  const renew = async (leases: readonly LeaseGrant[], ttlMs: number, waits: boolean) => {
+    const feeds = leases.map(({ feed }) => feed);
     const readAt = monotonic();
     const { rows } = await sql<RenewalRow>`
       WITH ${counts(tables, feeds)},
@@ -57,7 +61,7 @@ export function createStatus(
         SELECT feed AS unfinished_of, array_agg(DISTINCT kind) AS kinds FROM ${tables.passes}
         WHERE feed ${isOneOf(feeds)} AND finished_at IS NULL GROUP BY feed
       ),
-      ${held}
+      ${heldLeases(tables, leases, ttlMs, waits)}
       SELECT name, ${figures(tables)}, ${DATABASE_MS}, COALESCE(kinds, '{}') AS unfinished,
         extract(epoch FROM lease_expires_at - clock_timestamp())::double precision * 1000 AS "heldForMs"
       FROM held AS feed ${JOINED_COUNTS} LEFT JOIN unfinished ON unfinished_of = name`.execute(db);
@@ -73,13 +77,8 @@ export function createStatus(
   return {
     readStatuses,
     readStatus: async (feed) => (await readStatuses([feed])).get(feed) as FeedStatus,
-    renewLease: async (lease, ttlMs) =>
-      (await renew([lease.feed], extendOne(tables, lease, ttlMs))).get(lease.feed) ?? null,
-    renewLeases: (leases, ttlMs) =>
-      renew(
-        leases.map(({ feed }) => feed),
-        extendMany(tables, leases, ttlMs),
-      ),
+    renewLease: async (lease, ttlMs) => (await renew([lease], ttlMs, true)).get(lease.feed) ?? null,
+    renewLeases: (leases, ttlMs) => renew(leases, ttlMs, false),
   };
 }
 
@@ -90,16 +89,8 @@ function statusOf({ name: _, database_ms: __, ...figures }: StatusRow, readAt: n
 /** Always true, but forces the counts to be computed before the rows of `feeds` are locked, since commits wait for these locks. */
 const IS_COUNTED = sql`(SELECT count(*) FROM counted) + (SELECT count(*) FROM unfinished) >= 0`;
 
-/** Waits for a commit of the feed. */
-function extendOne(tables: Tables, lease: LeaseGrant, ttlMs: number): RawBuilder<unknown> {
-  return sql`held AS (
-        UPDATE ${tables.feeds} AS feed SET ${renewLease(ttlMs)} WHERE ${isHeld(lease)} AND ${IS_COUNTED}
-        RETURNING *
-      )`;
-}
-
-/** Does not wait for commits: locked rows are reported but not extended. */
-function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number): RawBuilder<unknown> {
+/** Parts of the statement: extends the leases that are still held, and returns the rows of their feeds as `held`. */
+function heldLeases(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number, waits: boolean): RawBuilder<unknown> {
   const column = (read: (lease: LeaseGrant) => string | number) => sql`${leases.map(read)}`;
   const isGranted = isHeld(leasesIn('granted'));
   return sql`granted AS MATERIALIZED (
@@ -108,7 +99,7 @@ function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number
       ),
       locked AS MATERIALIZED (
         SELECT name FROM ${tables.feeds} AS feed JOIN granted ON ${isGranted} WHERE ${IS_COUNTED}
-        FOR NO KEY UPDATE OF feed SKIP LOCKED
+        FOR NO KEY UPDATE OF feed ${waits ? sql`` : sql`SKIP LOCKED`}
       ),
       extended AS (
         UPDATE ${tables.feeds} AS feed SET ${renewLease(ttlMs)} FROM locked WHERE feed.name = locked.name
@@ -118,7 +109,7 @@ function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number
         SELECT * FROM extended
         UNION ALL
         SELECT feed.* FROM ${tables.feeds} AS feed JOIN granted ON ${isGranted}
-        WHERE name NOT IN (SELECT name FROM locked)
+        WHERE name NOT IN (SELECT name FROM locked) AND NOT ${waits} -- this row is of the snapshot before the wait
       )`;
 }
 
