@@ -12,6 +12,7 @@ const versions = {
   'package-lock.json': JSON.parse(read('package-lock.json')).version,
   'helm/scanfeed/Chart.yaml, version': /^version: *"?([^"\s]+)/m.exec(read('helm/scanfeed/Chart.yaml'))?.[1],
   'helm/scanfeed/Chart.yaml, appVersion': /^appVersion: *"?([^"\s]+)/m.exec(read('helm/scanfeed/Chart.yaml'))?.[1],
+  'compose.yaml': /\/scanfeed:([\d.]+)\}$/m.exec(read('compose.yaml'))?.[1],
   Dockerfile: /^ARG VERSION=(.*)$/m.exec(read('Dockerfile'))?.[1],
 };
 

@@ -22,6 +22,7 @@ const {
   scripts,
   devDependencies,
   overrides,
+  allowScripts,
   dependencies,
   ...shared
 } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));

@@ -16,12 +16,12 @@ type Periods = z.output<typeof periodsSchema>;
  * Starts an emulated service in the state in which the last demo ended. Its runs depend only on the seed and on the periods in
  * which it ran, so only these periods are stored.
  */
-export async function startDemoService(file: string, port: number) {
+export async function startDemoService(file: string, address: { readonly host: string; readonly port: number }) {
   const earlier = await readPeriods(file);
   const startedAt = Date.now();
   let replayed: number | null = earlier[0]?.[0] ?? startedAt;
   const emulator = await startEmulator({
-    port,
+    ...address,
     history: HISTORY,
     switches: SWITCHES,
     now: () => replayed ?? Date.now(),

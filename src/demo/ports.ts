@@ -17,9 +17,9 @@ export async function isPortFree(port: number, host?: string): Promise<boolean> 
   return (await tryPort(port, host)) !== null;
 }
 
-/** Returns the preferred loopback port if it is free, otherwise any free port. */
-export async function findFreePort(preferred: number | null): Promise<number> {
-  const port = (preferred === null ? null : await tryPort(preferred)) ?? (await tryPort(0));
-  if (port === null) throw new CommandFailure('no port on 127.0.0.1 is free; end a program that listens there');
+/** Returns the preferred port if it is free, otherwise any free port. */
+export async function findFreePort(preferred: number | null, host = '127.0.0.1'): Promise<number> {
+  const port = (preferred === null ? null : await tryPort(preferred, host)) ?? (await tryPort(0, host));
+  if (port === null) throw new CommandFailure(`no port on ${host} is free; end a program that listens there`);
   return port;
 }

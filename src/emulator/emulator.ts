@@ -74,7 +74,8 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
   await server.listen({ host, port: wanted });
   const address = server.server.address();
   if (address === null || typeof address === 'string') throw new TypeError('the emulator listens on no TCP port');
-  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  const origin = `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${address.port}`;
   const append = (spec: RunSpec = {}, organization?: string) =>
     service.organization(organization).append(spec, service.now());
   return {

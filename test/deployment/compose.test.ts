@@ -3,6 +3,7 @@ import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { packageVersion } from '../../src/core/package.js';
 import { readSettings } from '../../src/settings/settings.js';
 import { testFolder } from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
@@ -10,7 +11,7 @@ import { loadCommand, readText } from '../support/documents.js';
 
 interface Service {
   readonly image: string;
-  readonly build?: string;
+  readonly build?: unknown;
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly ports?: readonly string[];
@@ -41,6 +42,25 @@ describe('compose.yaml', () => {
     const wrong = join(await testFolder(), 'compose.yaml');
     await writeFile(wrong, readText('compose.yaml').replace('stop_grace_period', 'stop_grace_time'));
     expect((await runTool('compose-spec', [wrong])).status).not.toBe(0);
+  });
+
+  test('pulls the image of this version, and builds it with compose/build.yaml alone', async (context) => {
+    requireTool(context, 'compose-spec');
+    const servicesOf = async (...files: readonly string[]) => {
+      const { status, stderr, stdout } = await runTool('compose-spec', files);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      const { emulator, scanfeed } = parse(stdout).services as Readonly<Record<string, Service>>;
+      return [emulator, scanfeed];
+    };
+    const pulled = { image: `ghcr.io/scanfeed/scanfeed:${packageVersion()}` };
+    const [emulator, scanfeed] = await servicesOf('compose.yaml');
+    expect([emulator, scanfeed]).toMatchObject([pulled, pulled]);
+    expect([emulator, scanfeed].filter((found) => found?.build !== undefined)).toEqual([]);
+    const built = { image: 'localhost/scanfeed:compose', build: { context: process.cwd() } };
+    expect(await servicesOf('compose.yaml', 'compose/build.yaml')).toEqual([
+      { ...emulator, ...built, build: expect.objectContaining(built.build) },
+      { ...scanfeed, ...built, build: expect.objectContaining(built.build) },
+    ]);
   });
 
   test('gives scanfeed settings that exist, for the other services', () => {

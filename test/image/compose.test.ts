@@ -19,7 +19,7 @@ async function writeProject(port: number) {
   const file = join(await testFolder(), 'compose.yaml');
   const { services, ...rest } = parse(readText('compose.yaml'));
   const tried = TRIED.map((name) => {
-    const { build: _, ports: __, ...service } = services[name];
+    const { ports: _, ...service } = services[name];
     const image = service.image.startsWith('$') ? IMAGE : service.image;
     return [name, { ...service, image, ...(name === 'scanfeed' ? { ports: [`127.0.0.1:${port}:9847`] } : {}) }];
   });

@@ -9,6 +9,7 @@ const FILES = {
   'package.json': '{"version":"0.2.0"}',
   'package-lock.json': '{"version":"0.2.0"}',
   'helm/scanfeed/Chart.yaml': 'name: scanfeed\nversion: 0.2.0\nappVersion: 0.2.0\n',
+  'compose.yaml': 'image: ghcr.io/scanfeed/scanfeed:0.2.0}\n',
   Dockerfile: 'FROM scratch\nARG VERSION=0.2.0\nARG REVISION=unknown\n',
   'CHANGELOG.md': [
     '# Changelog\n\n## [Unreleased]\n\n- Later.\n',
@@ -43,6 +44,7 @@ describe('release-notes.mjs', () => {
     ['0.2.0', {}, /^"0\.2\.0" is not a tag such as v0\.1\.0$/m],
     ['v0.2.0', { 'package-lock.json': '{"version":"0.1.0"}' }, /^package-lock\.json is 0\.1\.0, not 0\.2\.0$/m],
     ['v0.2.0', { 'helm/scanfeed/Chart.yaml': 'version: 0.2.0\nappVersion: 0.1.0\n' }, /appVersion is 0\.1\.0/],
+    ['v0.2.0', { 'compose.yaml': 'image: x/scanfeed:0.1.0}\n' }, /^compose\.yaml is 0\.1\.0, not 0\.2\.0$/m],
     ['v0.2.0', { Dockerfile: 'ARG VERSION=0.1.0\n' }, /^Dockerfile is 0\.1\.0, not 0\.2\.0$/m],
     // npm would refuse it without a tag of its own, after the image was published.
     [

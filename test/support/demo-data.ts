@@ -21,7 +21,10 @@ export const DEMO_DATA: Preparation = {
   prepare: async (url) => {
     await MIGRATED.prepare(url);
     const folder = await mkdtemp(join(tmpdir(), 'scanfeed-demo-'));
-    const { emulator } = await startDemoService(join(folder, 'service.json'), await findFreePort(FIRST_PORT));
+    const { emulator } = await startDemoService(join(folder, 'service.json'), {
+      host: '127.0.0.1',
+      port: await findFreePort(FIRST_PORT),
+    });
     const database = openTestDatabase(url);
     const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
     const store = createStore(database, { ...settings, monotonic: () => performance.now() });

