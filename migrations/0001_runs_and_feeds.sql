@@ -207,6 +207,8 @@ CREATE TABLE :"schema".recent_errors (
     feed        text COLLATE "C" NOT NULL,
     kind        text COLLATE "C" NOT NULL,
     message     text NOT NULL,
+    held        boolean NOT NULL,
+    runbook     text COLLATE "C" NOT NULL,
     failures    integer NOT NULL,
     since       timestamptz NOT NULL,
     last_at     timestamptz NOT NULL,
@@ -216,7 +218,7 @@ CREATE TABLE :"schema".recent_errors (
 ) WITH (vacuum_truncate = false);
 CREATE INDEX recent_errors_feed ON :"schema".recent_errors (feed, since DESC);
 -- Keeps a page of the table and its indexes, so that the first error can be recorded on a disk that is full.
-INSERT INTO :"schema".recent_errors VALUES ('', '', 0, '', '', '', 0, now(), now(), now(), now());
+INSERT INTO :"schema".recent_errors VALUES ('', '', 0, '', '', '', false, '', 0, now(), now(), now(), now());
 DELETE FROM :"schema".recent_errors;
 COMMENT ON TABLE :"schema".recent_errors IS 'Recent outages of each feed, limited in number, for scanfeed status; outages of this database are written when it is back';
 COMMENT ON COLUMN :"schema".recent_errors.holder IS 'Process in which it occurred';
@@ -225,6 +227,8 @@ COMMENT ON COLUMN :"schema".recent_errors.number IS 'Number of the outage in its
 COMMENT ON COLUMN :"schema".recent_errors.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".recent_errors.kind IS 'Kind of the last error, as in scanfeed_errors_total';
 COMMENT ON COLUMN :"schema".recent_errors.message IS 'Last error with its remedy, as in the log; contains no key, no cursor and no document content';
+COMMENT ON COLUMN :"schema".recent_errors.held IS 'Whether it requires an operator; it is retried in both cases';
+COMMENT ON COLUMN :"schema".recent_errors.runbook IS 'Name of its runbook';
 COMMENT ON COLUMN :"schema".recent_errors.failures IS 'Number of consecutive failures';
 COMMENT ON COLUMN :"schema".recent_errors.since IS 'When the first try failed';
 COMMENT ON COLUMN :"schema".recent_errors.last_at IS 'When the last try failed';

@@ -13,6 +13,35 @@ export interface Failure {
   readonly retryAfterMs?: number | undefined;
 }
 
+/** A failure that is retried, as operators see it. Times are ISO 8601. */
+export interface CurrentError {
+  /** Stage that fails. */
+  readonly stage: string;
+  readonly kind: string;
+  /** One line, with the remedy. */
+  readonly message: string;
+  /** Whether it requires an operator. */
+  readonly held: boolean;
+  /** Name of its runbook. */
+  readonly runbook: string;
+  readonly since: string;
+  /** Consecutive failures. */
+  readonly failures: number;
+  readonly nextTryAt: string;
+}
+
+/** Kinds of a wrong key or organization, and kinds of the database without a SQLSTATE. */
+const KEY_KINDS = ['http_401', 'http_403', 'api_key', 'another_organization'];
+const DATABASE_KINDS = ['schema', 'time_zone'];
+
+/** Returns the name of the runbook for an error. Its kind does not suffice: `connection` fails to the service and to the database. */
+export function runbookOf(error: unknown): string {
+  const { kind } = classifyError(error);
+  if (KEY_KINDS.includes(kind)) return 'ScanfeedAuthenticationFailing';
+  const isOfDatabase = DATABASE_KINDS.includes(kind) || (error instanceof Error && 'sqlstate' in error);
+  return isOfDatabase ? 'ScanfeedDatabaseUnavailable' : 'ScanfeedErrorRatioHigh';
+}
+
 /** Classifies an error. An error without a kind and an action is a bug in scanfeed: it is retried and counted. */
 export function classifyError(error: unknown): Failure {
   if (isFailure(error)) return error;

@@ -76,7 +76,17 @@ export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => 
 }
 
 function recordOf(outage: Outage, now: number): ErrorRecord {
-  const { stage, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
+  const { stage, number, kind, message, held, runbook, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
   const times = { sinceMs: now - begunAt, lastMs: now - failedAt, nextTryMs: now - nextTryAt };
-  return { stage, number, kind, message, failures, ...times, endedMs: endedAt === null ? null : now - endedAt };
+  return {
+    stage,
+    number,
+    kind,
+    message,
+    held,
+    runbook,
+    failures,
+    ...times,
+    endedMs: endedAt === null ? null : now - endedAt,
+  };
 }

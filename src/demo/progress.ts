@@ -1,6 +1,8 @@
 import { counted, formatSeconds } from '../cli/terminal/format.js';
 import { type Figures, withProgress } from '../cli/terminal/progress.js';
+import { nextAttempt } from '../cli/terminal/show-status.js';
 import { systemClock } from '../core/clock.js';
+import type { CurrentError } from '../core/errors.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
 
 /** Interval between looks at the state, milliseconds. */
@@ -28,8 +30,8 @@ function createDescription(): (report: StatusReport, now: number) => string | Fi
   let from: Date | null = null;
   return (report, now) => {
     const { lagSeconds, runsWritten } = report;
-    const [error] = report.currentErrors;
-    if (error !== undefined) return `${error.message} (${counted(error.failures, 'failure', 'failures')}; retrying)`;
+    const error = report.currentErrors.find(({ held }) => held) ?? report.currentErrors[0];
+    if (error !== undefined) return failing(error, now);
     if (lagSeconds !== null && (report.caughtUp || report.backfillComplete)) return upToDate(report, lagSeconds);
     const deliveredUpTo = report.passes.find(({ pass }) => pass === 'feed')?.deliveredUpTo ?? null;
     if (deliveredUpTo === null) return 'starting';
@@ -37,6 +39,12 @@ function createDescription(): (report: StatusReport, now: number) => string | Fi
     from ??= upTo;
     return { done: runsWritten, what: 'runs written, catching up', delivered: { from, upTo, until: new Date(now) } };
   };
+}
+
+function failing({ held, since, failures, nextTryAt, kind, message, runbook }: CurrentError, now: number): string {
+  const headline = held ? 'action required' : 'failing';
+  const times = `for ${formatSeconds((now - Date.parse(since)) / 1_000)}, ${counted(failures, 'failure', 'failures')}`;
+  return `${headline}, ${nextAttempt(nextTryAt, now)}: ${message} (${kind}, ${times}, runbook ${runbook})`;
 }
 
 function upToDate({ runsWritten, pendingResults, quarantinedEntries, caughtUp }: StatusReport, lag: number): string {

@@ -228,6 +228,9 @@ describe('the admin server', () => {
         message: '<script>alert(1)</script>',
         since: '2025-12-31T23:00:00.000Z',
         failures: 3,
+        held: false,
+        runbook: 'ScanfeedErrorRatioHigh',
+        nextTryAt: '2026-01-01T00:00:00.000Z',
       },
     ];
     const { get } = await start({ feeds: () => [shownFeed({ ...REPORT, currentErrors })] });
@@ -240,6 +243,8 @@ describe('the admin server', () => {
     expect(body).toContain('<title>Failing, retrying – scanfeed invoices</title>');
     expect(body).toContain('<dt>Lag</dt><dd>1.5 s</dd>');
     expect(body).toContain('for 1 h, since');
+    expect(body).toContain('3 failures in a row, next attempt now');
+    expect(body).toContain('<a href="runbooks/ScanfeedErrorRatioHigh.md">');
     expect(body).not.toMatch(/<script>|src=|https?:/);
     expect(body).toContain('&#60;script&#62;');
     for (const path of ['runbooks/', 'metrics', 'status.json', 'livez', 'readyz']) {

@@ -1,5 +1,12 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { ForeignSchema } from '../../src/daemon/feeds/assert-own-schema.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
+import { ApiKeyError, ConnectionError } from '../../src/service/errors/request-errors.js';
+import { httpStatusError } from '../../src/service/errors/status-errors.js';
+import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
+import { UnknownTimeZone } from '../../src/storage/reporting/time-zone.js';
+import { MostlyBad } from '../../src/sync/writer/breaker.js';
 import { handClock, recordingLogger } from '../support/observed.js';
 
 function observed() {
@@ -126,6 +133,28 @@ test('asks to report a failure when it is a bug', () => {
   expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
 });
 
+test.each([
+  [httpStatusError({ operation: 'feed', status: 401 }), 'ScanfeedAuthenticationFailing'],
+  [new ApiKeyError('the key is empty'), 'ScanfeedAuthenticationFailing'],
+  [new ForeignSchema('scanfeed', 'is of another organization'), 'ScanfeedAuthenticationFailing'],
+  [httpStatusError({ operation: 'feed', status: 503 }), 'ScanfeedErrorRatioHigh'],
+  [new ConnectionError('https://service.example', 'ECONNREFUSED'), 'ScanfeedErrorRatioHigh'],
+  [new MostlyBad([]), 'ScanfeedErrorRatioHigh'],
+  [new TypeError('a bug'), 'ScanfeedErrorRatioHigh'],
+  [databaseError({ code: 'ECONNREFUSED' }), 'ScanfeedDatabaseUnavailable'],
+  [databaseError({ code: '28P01', severity: 'FATAL' }), 'ScanfeedDatabaseUnavailable'],
+  [databaseError({ code: '53100', severity: 'ERROR' }), 'ScanfeedDatabaseUnavailable'],
+  [new SchemaMismatch('too new'), 'ScanfeedDatabaseUnavailable'],
+  [new UnknownTimeZone('Mars/Olympus'), 'ScanfeedDatabaseUnavailable'],
+])('names the runbook that has the kind of %s: %s', async (error, runbook) => {
+  const { failures } = observed();
+  failures.failed('feed', error, 9);
+  const [shown] = failures.current();
+  expect(shown?.runbook).toBe(runbook);
+  const page = await readFile(new URL(`../../docs/runbooks/${runbook}.md`, import.meta.url), 'utf8');
+  expect(page).toContain(`\`${shown?.kind}\``);
+});
+
 /** A clock whose random numbers number the outages from 1. */
 function numberingClock() {
   let outages = 0;
@@ -154,7 +183,8 @@ test('reports each change of an outage when it is in the log, and none of one th
   clock.advance(60_000);
   failures.failed('feed', failure('timeout'), 100);
   failures.reset('feed');
-  const first = { stage: 'feed', number: 1, message: 'no answer', since: '2026-01-01T00:00:00.000Z', begunAt: 0 };
+  const meaning = { message: 'no answer', held: false, runbook: 'ScanfeedErrorRatioHigh' };
+  const first = { stage: 'feed', number: 1, ...meaning, since: '2026-01-01T00:00:00.000Z', begunAt: 0 };
   const timeout = { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700 };
   const times = { since: '2026-01-01T00:00:01.000Z', begunAt: 1_000, failedAt: 1_000, nextTryAt: 1_900 };
   const refused = { ...first, number: 2, kind: 'http_503', failures: 1, ...times };

@@ -11,7 +11,8 @@ import type { StatusReport } from '../../src/observability/status-page/status-re
 import { caughtUp, failing, standingBy, starting } from '../support/status-page/states.js';
 
 const { report } = caughtUp();
-const { currentErrors } = failing().report;
+const { currentErrors: held } = failing().report;
+const currentErrors = held.map((error) => ({ ...error, held: false }));
 const stuckSince = '2026-01-01T14:00:00.000Z';
 
 const running = (name: string, changed: Partial<StatusReport> = {}): ListedFeed => ({
@@ -44,13 +45,15 @@ describe('the list of feeds', () => {
     ]);
   });
 
-  test('puts invalid entries, errors, stuck feeds and unknown freshness before the others, in this order', () => {
+  test('puts invalid entries, held, failing and stuck feeds, open quarantine and unknown freshness before the others, in this order', () => {
     const ordered = [
       invalid('invalid'),
       { ...running('invalid-and-running'), mistakes: ['line 2: a mistake'] },
+      running('held', { currentErrors: [...currentErrors, ...held], lagSeconds: 0 }),
       running('failing-and-stuck', { currentErrors, stuckSince, lagSeconds: 9 }),
       running('failing', { currentErrors, lagSeconds: 0 }),
       running('stuck', { stuckSince, lagSeconds: 0 }),
+      running('quarantine', { quarantinedEntries: 1, lagSeconds: 0 }),
       running('unknown', { lagSeconds: null }),
       running('slow', { lagSeconds: 3_600 }),
       running('quick', { lagSeconds: 0 }),
@@ -99,6 +102,7 @@ describe('the list of feeds', () => {
       failing: 1,
       stuck: 1,
       needAttention: 4,
+      needAction: 2,
       starting: 1,
       leading: 3,
       caughtUp: 2,
@@ -112,8 +116,9 @@ describe('the state of all feeds', () => {
   const stateOf = (...feeds: readonly ListedFeed[]) => stateOfAll(totalsOf(feeds));
 
   test.each<[string, string, readonly ListedFeed[]]>([
-    ['1 feed needs attention', 'bad', [running('a'), running('b', { currentErrors })]],
-    ['2 feeds need attention', 'bad', [running('a', { stuckSince }), invalid('b')]],
+    ['1 feed needs attention', 'warn', [running('a'), running('b', { currentErrors })]],
+    ['Action required for 1 feed', 'bad', [running('a', { stuckSince }), running('b', { currentErrors: held })]],
+    ['2 feeds need attention', 'warn', [running('a', { stuckSince }), running('b', { quarantinedEntries: 3 })]],
     ['Starting', 'calm', [running('a'), running('b', starting().report)]],
     ['Standing by', 'calm', [running('a', standingBy().report)]],
     ['Catching up', 'busy', [running('a'), running('b', { caughtUp: false })]],

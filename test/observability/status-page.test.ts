@@ -82,7 +82,7 @@ test('a screen reader reads the list as a table in small and large windows', asy
     await page.setViewportSize({ width, height: 640 });
     const spoken = await spokenOn(page);
     const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
-    expect(named('heading')).toEqual(['5 feeds need attention']);
+    expect(named('heading')).toEqual(['Action required for 4 feeds']);
     expect(named('table')).toEqual(['201 feeds, worst first. The first 100 are shown.']);
     expect(named('columnheader')).toEqual(['Feed', 'State', 'Lag']);
     expect(named('row')).toHaveLength(101);
@@ -98,7 +98,7 @@ test('the search finds a feed, whose page leads back to the list', async (contex
   await page.getByLabel('Search by name').fill('Gutmann');
   await page.keyboard.press('Enter');
   await page.waitForURL(`${url}?search=Gutmann`);
-  await page.getByRole('cell', { name: 'Failing, retrying' }).waitFor();
+  await page.getByRole('cell', { name: 'Action required' }).waitFor();
   await page.getByLabel('Search by name').fill('haus');
   await page.getByRole('button', { name: 'Search' }).click();
   await page.waitForURL(`${url}?search=haus`);
@@ -131,7 +131,7 @@ test('a screen reader reads the state, the facts, the errors and the captions of
   const { page } = await openPage(context, failing());
   const spoken = await spokenOn(page);
   const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
-  expect(named('heading')).toEqual(['Failing, retrying', 'Current errors', 'Lag', 'Runs stored']);
+  expect(named('heading')).toEqual(['Action required', 'Current errors', 'Lag', 'Runs stored']);
   expect(named('navigation')).toEqual(['Refresh', 'Other views']);
   const text = named('StaticText').join(' ');
   for (const said of [
@@ -141,7 +141,7 @@ test('a screen reader reads the state, the facts, the errors and the captions of
     'In quarantine 3',
     'correct SCANFEED_API_KEY',
     'for 24 min, since',
-    ', 63 failures in a row',
+    ', 63 failures in a row, next attempt in 12 s',
   ]) {
     expect(text).toContain(said);
   }
@@ -279,5 +279,5 @@ test('the page is complete without JavaScript', async (context) => {
   await page.getByText('correct SCANFEED_API_KEY').waitFor();
   expect(await page.getByRole('button').count()).toBe(0);
   await page.getByRole('link', { name: 'Refresh' }).click();
-  await page.getByRole('heading', { name: 'Failing, retrying' }).waitFor();
+  await page.getByRole('heading', { name: 'Action required' }).waitFor();
 });

@@ -38,7 +38,7 @@ describe('a process with many feeds', () => {
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(linked(body)).toEqual(['feeds/b', 'feeds/c.test', 'feeds/a']);
     expect(captionOf(body)).toBe('5 feeds, worst first.');
-    expect(body).toContain('<title>3 feeds need attention – scanfeed</title>');
+    expect(body).toContain('<title>Action required for 3 feeds – scanfeed</title>');
     expect(body).toContain(
       '<dt>Worst lag</dt><dd>24 min 1 s <span class="quiet"><a href="feeds/b">b</a><br>unknown for 2',
     );
@@ -57,7 +57,7 @@ describe('a process with many feeds', () => {
       'bauverein-nordInvalid entry line 41: start: must be &#34;beginning&#34;, &#34;live&#34; or a time line 43: unknown key &#34;interval&#34; The feed does not run.Unknown',
       'kanzlei_ostInvalid entry line 12: baseUrl: is not an http or https URL The feed runs with its last valid entry. 2 pending results1.2 s',
       expect.stringMatching(
-        /^bFailing, retrying Reading the feed: the delivery feed .* 12 pending results, 3 in quarantine24 min 1 s$/,
+        /^bAction required Reading the feed: the delivery feed .* 12 pending results, 3 in quarantine24 min 1 s$/,
       ),
     ]);
     expect(linked(body)).toEqual(['feeds/kanzlei_ost', 'feeds/b']);
@@ -115,7 +115,8 @@ describe('a process with many feeds', () => {
     const links = [...page.body.matchAll(/<a href="([^"]*)"/g)].map(([, href = '']) => href);
     const absolute = links.map((href) => new URL(href, 'http://x/feeds/b').href.slice('http://x'.length));
     expect(absolute).toEqual([
-      ...['/', '/feeds/b', '/runbooks/', '/metrics', '/feeds/b/status.json', '/livez', '/readyz'],
+      ...['/', '/runbooks/ScanfeedAuthenticationFailing.md', '/runbooks/ScanfeedEntriesQuarantined.md', '/feeds/b'],
+      ...['/runbooks/', '/metrics', '/feeds/b/status.json', '/livez', '/readyz'],
     ]);
   });
 

@@ -16,9 +16,11 @@ describe('the headline', () => {
     ['Catching up', 'busy', { caughtUp: false }],
     ['Standing by', 'calm', { role: 'standby', caughtUp: false }],
     ['Starting', 'calm', starting().report],
-    ['Stuck, retrying', 'bad', { stuckSince: '2026-01-01T14:00:00.000Z' }],
-    ['Failing, retrying', 'bad', { currentErrors: failing().report.currentErrors, caughtUp: true }],
-    ['Failing, retrying', 'bad', { ...starting().report, currentErrors: failing().report.currentErrors }],
+    ['Caught up, entries in quarantine', 'warn', { quarantinedEntries: 1 }],
+    ['Stuck, retrying', 'warn', { stuckSince: '2026-01-01T14:00:00.000Z' }],
+    ['Failing, retrying', 'warn', { currentErrors: [{ ...leaseError, held: false }], quarantinedEntries: 1 }],
+    ['Action required', 'bad', { currentErrors: [{ ...leaseError, held: false }, leaseError], caughtUp: true }],
+    ['Action required', 'bad', { ...starting().report, currentErrors: failing().report.currentErrors }],
   ])('is %s in the tone %s', (headline, tone, changed) => {
     expect(stateOf(reported(changed))).toMatchObject({ headline, tone });
   });
@@ -45,38 +47,39 @@ describe('the headline', () => {
 
 describe('the current errors', () => {
   const textOf = (changed: Partial<StatusReport>) =>
-    renderCurrentErrors(reported(changed), now)
+    renderCurrentErrors(reported(changed), now, '')
       .replaceAll(/<[^>]*>/g, ' ')
       .replaceAll(/\s+/g, ' ')
       .trim();
 
   test('are omitted when there are none', () => {
-    expect(renderCurrentErrors(report, now)).toBe('');
+    expect(renderCurrentErrors(report, now, '')).toBe('');
   });
 
-  test('name the failure, its remedy, its duration and its count', () => {
+  test('name the failure, its remedy, its duration, its count, its next attempt and its runbook', () => {
     expect(textOf({ currentErrors: failing().report.currentErrors })).toMatch(
-      /^Current errors Reading the feed \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row$/,
+      /^Current errors Reading the feed is held \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row, next attempt in 12 s Runbook$/,
     );
   });
 
   test('ask for a report when the failure is a bug', () => {
-    const currentErrors = error === undefined ? [] : [{ ...error, stage: 'elsewhere', kind: 'internal', failures: 1 }];
+    const currentErrors =
+      error === undefined ? [] : [{ ...error, stage: 'elsewhere', kind: 'internal', failures: 1, held: false }];
     expect(textOf({ currentErrors })).toMatch(
-      /elsewhere \(internal\).*This is a bug in scanfeed: report it.*, 1 failure in a row$/,
+      /elsewhere \(internal\).*This is a bug in scanfeed: report it.*, 1 failure in a row, next attempt in 12 s Runbook$/,
     );
   });
 
   test('name the cursor when it does not advance', () => {
     expect(textOf({ stuckSince: '2026-01-01T13:32:08.000Z' })).toMatch(
-      /^Current errors The cursor does not advance .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
+      /^Current errors The cursor does not advance .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC Runbook$/,
     );
   });
 });
 
 describe('the facts', () => {
   const facts = (changed: Partial<StatusReport>) =>
-    Object.fromEntries(firstFacts(reported(changed), now).map(({ name, value, more }) => [name, [value, more]]));
+    Object.fromEntries(firstFacts(reported(changed), now, '../').map(({ name, value, more }) => [name, [value, more]]));
 
   test('show the time of day in large type if it is today, otherwise the date', () => {
     expect(facts({})['Data complete as of']).toEqual([expect.stringContaining('>14:32:06<'), 'UTC, 2026-01-01']);

@@ -27,8 +27,11 @@ test('the report lists an outage until its recovery, and each failure is counted
       stage: 'feed',
       kind: 'connection',
       message: 'no answer from the service',
+      held: false,
+      runbook: 'ScanfeedErrorRatioHigh',
       since: '2026-01-01T00:00:00.000Z',
       failures: 20,
+      nextTryAt: '2026-01-01T00:00:20.000Z',
     },
   ]);
   observer.recovered('feed');

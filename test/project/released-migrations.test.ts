@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '5c9d3ed7a2111372a54c7fdc6044029c51c9c8758172cedcf7d2407216cd8654',
+  '0001_runs_and_feeds.sql': '277f8d519f85338dababb8b105ea6f0d0abf93d0a88bf592e1cabd4f4d943151',
   '0002_reporting.sql': '04e45fc5e9a4f4f280b705ca6724b49b3732556e6267e5c973c65bbea7dd93db',
 };
 

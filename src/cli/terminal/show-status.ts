@@ -83,14 +83,27 @@ function pace(measured: ReadingPace | null): string {
 
 /** Describes what fails now. Messages are not cut, because they contain the remedy. */
 function failing({ recentErrors, writesRefused }: FeedReport, now: number): readonly Line[] {
-  const errors = recentErrors.filter(({ ongoing }) => ongoing).map((error) => describeOngoing(error, now));
-  const lines = writesRefused === null ? errors : [writesRefused, ...errors];
-  return lines.map((line, index) => [index === 0 ? 'Failing' : '', line]);
+  const errors = recentErrors.filter(({ ongoing }) => ongoing);
+  const refused: readonly Line[] = writesRefused === null ? [] : [['Failing', writesRefused]];
+  return [
+    ...refused,
+    ...errors.map((error): Line => [error.held ? 'Action required' : 'Failing', describeOngoing(error, now)]),
+  ];
 }
 
-export function describeOngoing({ since, failures, stage, kind, message }: RecentError, now: number): string {
+export function describeOngoing(
+  { since, failures, nextTryAt, stage, kind, message, runbook }: RecentError,
+  now: number,
+): string {
   const lasts = formatSeconds(Math.max(0, now - Date.parse(since)) / 1_000);
-  return `since ${formatTime(since)}, for ${lasts}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+  const counts = `${counted(failures, 'failure', 'failures')}, ${nextAttempt(nextTryAt, now)}`;
+  return `since ${formatTime(since)}, for ${lasts}, ${counts}: ${stage} ${kind}: ${message} (runbook ${runbook})`;
+}
+
+/** Describes when a failure is retried. */
+export function nextAttempt(nextTryAt: string, now: number): string {
+  const left = Date.parse(nextTryAt) - now;
+  return `next attempt ${left >= 1_000 ? `in ${formatSeconds(left / 1_000)}` : 'now'}`;
 }
 
 function lastErrors({ recentErrors, writesRefused }: FeedReport): readonly Line[] {

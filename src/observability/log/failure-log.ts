@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError } from '../../core/errors.js';
-import type { CurrentError } from '../status-page/status-report.js';
+import { type CurrentError, classifyError, runbookOf } from '../../core/errors.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
 
@@ -31,15 +30,9 @@ interface FailureLogOptions {
 }
 
 /** The failures of one kind in a row, without a recovery of their stage in between. Times are monotonic milliseconds. */
-export interface Outage {
-  readonly stage: string;
+export interface Outage extends Omit<CurrentError, 'nextTryAt'> {
   /** Random number that identifies the outage in this process. */
   readonly number: number;
-  readonly kind: string;
-  readonly message: string;
-  readonly failures: number;
-  /** Wall clock of the first failure, ISO 8601. */
-  readonly since: string;
   readonly begunAt: number;
   readonly failedAt: number;
   readonly nextTryAt: number;
@@ -87,7 +80,7 @@ export function createFailureLog<Stage extends string>({
   const begin = (stage: Stage, kind: string, now: number, number = Math.floor(clock.random() * MAX_NUMBER)): Outage => {
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
-    return { stage, number, kind, message: '', failures: 0, ...times };
+    return { stage, number, kind, message: '', held: false, runbook: '', failures: 0, ...times };
   };
   const entryOf = (stage: Stage, kind: string, now: number): Entry => {
     const entry = entries.get(stage);
@@ -128,7 +121,8 @@ export function createFailureLog<Stage extends string>({
       const outage = earlier !== undefined && earlier.failures > 0 ? earlier : begin(stage, kind, now, earlier?.number);
       const failures = outage.failures + 1;
       entry.failures += 1;
-      entry.latest = { ...outage, message, failures, failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
+      const meaning = { message, held: action === 'hold', runbook: runbookOf(error) };
+      entry.latest = { ...outage, ...meaning, failures, failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
       entry.outages.set(kind, entry.latest);
       const errorKey = `${type} ${kind}`;
       if (entry.errorKey !== errorKey) Object.assign(entry, { errorKey, resumedAt: now });
@@ -172,13 +166,10 @@ export function createFailureLog<Stage extends string>({
       return clock.monotonic() - latest.nextTryAt < RETRY_OVERDUE_MS ? latest.kind : null;
     },
     current: (): readonly CurrentError[] =>
-      open().map(({ latest: { stage, kind, message, since, failures } }) => ({
-        stage,
-        kind,
-        message,
-        since,
-        failures,
-      })),
+      open().map(({ latest: { stage, kind, message, held, runbook, since, failures, nextTryAt } }) => {
+        const at = new Date(clock.now() + nextTryAt - clock.monotonic()).toISOString();
+        return { stage, kind, message, held, runbook, since, failures, nextTryAt: at };
+      }),
   };
 }
 

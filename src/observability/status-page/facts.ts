@@ -1,4 +1,4 @@
-import { nameStage } from './current-errors.js';
+import { nameStage, runbookLink } from './current-errors.js';
 import { counted, describeSeconds, escapeHtml, grouped, timeElement, upToMax } from './html.js';
 import type { CurrentPass, StatusReport } from './status-report.js';
 
@@ -10,7 +10,7 @@ export interface Fact {
 }
 
 /** Returns the most important facts, shown in large type. */
-export function firstFacts(report: StatusReport, now: number): Fact[] {
+export function firstFacts(report: StatusReport, now: number, root: string): Fact[] {
   const { lagSeconds, dataCompleteAsOf, pendingResults, quarantinedEntries } = report;
   return [
     { name: 'Lag', value: lagSeconds === null ? 'Unknown' : describeSeconds(lagSeconds) },
@@ -25,7 +25,9 @@ export function firstFacts(report: StatusReport, now: number): Fact[] {
       name: 'In quarantine',
       value: quarantinedEntries === null ? 'Unknown' : upToMax(quarantinedEntries),
       ...(quarantinedEntries !== null &&
-        quarantinedEntries > 0 && { more: 'see <code>scanfeed quarantine list</code>' }),
+        quarantinedEntries > 0 && {
+          more: `see <code>scanfeed quarantine list</code>${runbookLink('ScanfeedEntriesQuarantined', root)}`,
+        }),
     },
   ];
 }

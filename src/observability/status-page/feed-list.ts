@@ -31,8 +31,8 @@ export function listFeeds(
 }
 
 /**
- * Sorts feeds: invalid entries, then feeds with current errors, stuck ones, those of unknown freshness, and the others. Within
- * each of these the highest lag is first, an unknown one before all; ties are in the order of their names.
+ * Sorts feeds: invalid entries, then feeds that are held, failing ones, stuck ones, those with open quarantine, those of unknown
+ * freshness, and the others. Within each of these the highest lag is first, an unknown one before all; ties are in the order of their names.
  */
 export function worstFirst(feeds: readonly ListedFeed[]): ListedFeed[] {
   return feeds
@@ -44,11 +44,18 @@ export function worstFirst(feeds: readonly ListedFeed[]): ListedFeed[] {
     .map(({ feed }) => feed);
 }
 
-/** From 0 for a feed that works to 4 for an invalid entry. */
+/** Severities from which a feed needs attention, and from which it works only if an operator acts. */
+const ATTENTION = 2;
+const ACTION = 5;
+const INVALID = 6;
+
+/** From 0 for a feed that works to 6 for an invalid entry. */
 function severityOf({ report, mistakes }: ListedFeed): number {
-  if (mistakes.length > 0 || report === null) return 4;
-  if (report.currentErrors.length > 0) return 3;
-  if (report.stuckSince !== null) return 2;
+  if (mistakes.length > 0 || report === null) return INVALID;
+  if (report.currentErrors.some(({ held }) => held)) return ACTION;
+  if (report.currentErrors.length > 0) return 4;
+  if (report.stuckSince !== null) return 3;
+  if (report.quarantinedEntries) return ATTENTION;
   return report.lagSeconds === null ? 1 : 0;
 }
 
@@ -67,11 +74,12 @@ export function totalsOf(feeds: readonly ListedFeed[]) {
   );
   return {
     feeds: feeds.length,
-    invalid: count(severities, (each) => each === 4),
+    invalid: count(severities, (each) => each === INVALID),
     failing: count(reports, ({ currentErrors }) => currentErrors.length > 0),
     /** Those that are stuck and not failing. */
     stuck: count(reports, ({ currentErrors, stuckSince }) => currentErrors.length === 0 && stuckSince !== null),
-    needAttention: count(severities, (each) => each >= 2),
+    needAttention: count(severities, (each) => each >= ATTENTION),
+    needAction: count(severities, (each) => each >= ACTION),
     starting: count(reports, ({ role }) => role === 'starting'),
     /** Those that this process leads. */
     leading: count(reports, ({ role }) => role === 'leader'),

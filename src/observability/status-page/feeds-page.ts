@@ -5,7 +5,7 @@ import { stateOfAll } from './feeds-state.js';
 import { FEEDS_STYLE } from './feeds-style.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
 import { pagePolicy, renderPage } from './page.js';
-import { badState, renderState, signSvg, summaryOf } from './state.js';
+import { alarm, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
 /** The form of the search is sent to the server of the page alone. */
@@ -98,7 +98,7 @@ ${worstFirst(found).slice(0, MAX_ROWS).map(row).join('\n')}
 
 function row({ name, report, mistakes }: ListedFeed): string {
   const isInvalid = mistakes.length > 0 || report === null;
-  const { headline, tone, sign } = isInvalid ? badState('Invalid entry') : summaryOf(report);
+  const { headline, tone, sign } = isInvalid ? alarm('bad', 'Invalid entry') : summaryOf(report);
   const lag = report?.lagSeconds == null ? 'Unknown' : describeSeconds(report.lagSeconds);
   const details = [
     ...(isInvalid ? mistakesInWords(mistakes, report !== null) : []).map((each) => detail(each)),

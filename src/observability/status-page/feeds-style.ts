@@ -12,7 +12,7 @@ input:focus-visible { outline: 3px solid var(--busy); outline-offset: 1px; }
 .feeds th:last-child, .feeds td:last-child { padding-right: 0; text-align: right; white-space: nowrap; }
 .feeds td svg { width: 1.25rem; height: 1.25rem; vertical-align: -.25rem; margin-right: .5rem; color: var(--tone); }
 .feeds strong { font-weight: 400; }
-.feeds .bad strong { font-weight: 600; }
+.feeds .bad strong, .feeds .warn strong { font-weight: 600; }
 .feeds td .quiet { display: block; margin-left: 1.75rem; }
 .feeds td .error { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
 @media (max-width: 40rem) {

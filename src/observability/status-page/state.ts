@@ -20,18 +20,25 @@ export const STANDING_BY: Summary = { headline: 'Standing by', tone: 'calm', sig
 export const CAUGHT_UP: Summary = { headline: 'Caught up', tone: 'good', sign: 'M7.5 12.5l3 3 6-6.5' };
 export const CATCHING_UP: Summary = { headline: 'Catching up', tone: 'busy', sign: 'M8 8l4 4-4 4M13 8l4 4-4 4' };
 
-/** Returns the summary of a state that may need an operator. */
-export function badState(headline: string): Summary {
-  return { headline, tone: 'bad', sign: 'M12 7v6M12 16.5v.5' };
+/** Returns the summary of a state that may need an operator (`warn`), or that lasts until one acts (`bad`). */
+export function alarm(tone: 'warn' | 'bad', headline: string): Summary {
+  return { headline, tone, sign: 'M12 7v6M12 16.5v.5' };
 }
 
 export function stateOf(report: StatusReport): State {
   return { ...summaryOf(report), sentence: freshness(report), leader: leaderOf(report) };
 }
 
-export function summaryOf({ role, caughtUp, stuckSince, currentErrors }: StatusReport): Summary {
-  if (currentErrors.length > 0) return badState('Failing, retrying');
-  if (stuckSince !== null) return badState('Stuck, retrying');
+export function summaryOf(report: StatusReport): Summary {
+  const { stuckSince, currentErrors, quarantinedEntries } = report;
+  if (currentErrors.some(({ held }) => held)) return alarm('bad', 'Action required');
+  if (currentErrors.length > 0) return alarm('warn', 'Failing, retrying');
+  if (stuckSince !== null) return alarm('warn', 'Stuck, retrying');
+  const usual = usualSummary(report);
+  return quarantinedEntries ? alarm('warn', `${usual.headline}, entries in quarantine`) : usual;
+}
+
+function usualSummary({ role, caughtUp }: StatusReport): Summary {
   if (role === 'starting') return STARTING;
   if (role === 'standby') return STANDING_BY;
   return caughtUp ? CAUGHT_UP : CATCHING_UP;

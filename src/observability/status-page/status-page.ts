@@ -26,16 +26,17 @@ export function renderStatusPage({ report, recent, now, listed }: StatusPage): s
   const state = stateOf(report);
   const window = windowOf(recent, now);
   const feed = escapeHtml(report.feed);
+  const links = listed ? linksBelowList(report.feed) : LINKS;
   return renderPage({
     title: `${state.headline} – scanfeed ${report.feed}`,
     state,
     style: STYLE,
     heading: `${listed ? '<a href="../">All feeds</a> · ' : ''}feed <strong>${feed}</strong>`,
-    links: listed ? linksBelowList(report.feed) : LINKS,
+    links,
     now,
     main: `${renderState(state)}
-${renderCurrentErrors(report, now)}<section class="facts" aria-label="Facts">
-${factList(firstFacts(report, now))}
+${renderCurrentErrors(report, now, links.root)}<section class="facts" aria-label="Facts">
+${factList(firstFacts(report, now, links.root))}
 </section>
 <div class="charts">
 ${lagChart(window)}

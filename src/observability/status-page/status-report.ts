@@ -1,3 +1,5 @@
+import type { CurrentError } from '../../core/errors.js';
+
 /** Content of `/status.json` and of the status page. Times are ISO 8601. No secrets, no cursor, no document content. */
 export interface StatusReport {
   readonly feed: string;
@@ -39,15 +41,4 @@ export interface CurrentPass {
   /** Null while unknown. */
   readonly entriesPerSecond: number | null;
   readonly secondsLeft: number | null;
-}
-
-export interface CurrentError {
-  /** Stage that fails. */
-  readonly stage: string;
-  readonly kind: string;
-  /** One line. */
-  readonly message: string;
-  readonly since: string;
-  /** Consecutive failures. */
-  readonly failures: number;
 }

@@ -1,19 +1,19 @@
 /** Colours of the states on a light ground. */
-export const TONES = { good: '#18794e', busy: '#1d5fc4', bad: '#b42318', calm: '#4c5a70' } as const;
+export const TONES = { good: '#18794e', busy: '#1d5fc4', warn: '#8a5a00', bad: '#b42318', calm: '#4c5a70' } as const;
 
 /** Style sheet. All text has a contrast of at least 4.5 to 1 in both colour schemes; a test measures it in a browser. */
 export const STYLE = `
 :root {
   color-scheme: light dark;
   --ground: #f4f5f7; --card: #fff; --edge: #dfe3e9; --text: #1a212c; --quiet: #566172;
-  --good: ${TONES.good}; --busy: ${TONES.busy}; --bad: ${TONES.bad}; --calm: ${TONES.calm};
+  --good: ${TONES.good}; --busy: ${TONES.busy}; --warn: ${TONES.warn}; --bad: ${TONES.bad}; --calm: ${TONES.calm};
   --bar: #5b6fd6; --hatch: #a9b2bf;
   font: 1rem/1.5 Inter, system-ui, sans-serif; color: var(--text); background: var(--ground);
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #0e1218; --card: #161c25; --edge: #2a333f; --text: #e7ebf1; --quiet: #9ba7b7;
-    --good: #5fd09a; --busy: #7fb2ff; --bad: #ff938a; --calm: #b3bfce;
+    --good: #5fd09a; --busy: #7fb2ff; --warn: #f0b64a; --bad: #ff938a; --calm: #b3bfce;
     --bar: #8d9df5; --hatch: #4d5968;
   }
 }
@@ -31,7 +31,7 @@ h2 { font-size: 1rem; margin-bottom: .75rem; }
 .state { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: .25rem 1rem; align-items: center; border-left: .375rem solid var(--tone); }
 .state p { overflow-wrap: anywhere; }
 .state svg { width: 2.75rem; height: 2.75rem; grid-row: span 3; color: var(--tone); }
-.good { --tone: var(--good); } .busy { --tone: var(--busy); } .bad { --tone: var(--bad); } .calm { --tone: var(--calm); }
+.good { --tone: var(--good); } .busy { --tone: var(--busy); } .warn { --tone: var(--warn); } .bad { --tone: var(--bad); } .calm { --tone: var(--calm); }
 dt, caption, figcaption, .quiet { color: var(--quiet); font-size: .875rem; }
 dd { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .facts { padding: 0; overflow: hidden; background: var(--edge); }
@@ -39,7 +39,7 @@ dd { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .facts div { background: var(--card); padding: 1rem 1.25rem; flex: 1 1 9.5rem; }
 .facts dd { font-size: 1.375rem; line-height: 1.3; font-weight: 600; letter-spacing: -.01em; }
 .facts .quiet { display: block; font-weight: 400; letter-spacing: 0; }
-.errors { border-left: .375rem solid var(--bad); }
+.errors { border-left: .375rem solid var(--tone); }
 .errors ul { list-style: none; display: grid; gap: 1rem; }
 .errors li { overflow-wrap: anywhere; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { CurrentError } from '../../core/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { Tables } from '../tables/schema.js';
 
@@ -10,13 +11,9 @@ const IS_ONGOING = sql`(ended_at IS NULL AND next_try_at + interval ${GONE_AFTER
 const MAX_MESSAGE_LENGTH = 1_000;
 
 /** An outage to record. Times are ages in milliseconds, so that no two clocks are compared; a negative age is in the future. */
-export interface ErrorRecord {
-  readonly stage: string;
+export interface ErrorRecord extends Omit<CurrentError, 'since' | 'nextTryAt'> {
   /** Number of the outage in its process. */
   readonly number: number;
-  readonly kind: string;
-  readonly message: string;
-  readonly failures: number;
   readonly sinceMs: number;
   readonly lastMs: number;
   readonly nextTryMs: number;
@@ -25,16 +22,11 @@ export interface ErrorRecord {
 }
 
 /** A recorded outage. Times are ISO 8601. */
-export interface RecentError {
-  readonly stage: string;
-  readonly kind: string;
-  readonly message: string;
-  readonly since: string;
+export interface RecentError extends CurrentError {
   readonly lastAt: string;
   /** Null: it is ongoing, or its process is gone. */
   readonly endedAt: string | null;
   readonly ongoing: boolean;
-  readonly failures: number;
   readonly holder: string;
 }
 
@@ -45,15 +37,15 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
     const json = JSON.stringify(records.map((record) => ({ ...record, message: storable(record.message) })));
     await sql`
       WITH written AS (
-        INSERT INTO ${tables.recentErrors} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
-        SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, failures,
+        INSERT INTO ${tables.recentErrors} (holder, stage, number, feed, kind, message, held, runbook, failures, since, last_at, next_try_at, ended_at)
+        SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, held, runbook, failures,
           ${ago('sinceMs')}, ${ago('lastMs')}, ${ago('nextTryMs')}, ${ago('endedMs')}
-        FROM jsonb_to_recordset(${json}::jsonb) AS record (stage text, number integer, kind text, message text,
+        FROM jsonb_to_recordset(${json}::jsonb) AS record (stage text, number integer, kind text, message text, held boolean, runbook text,
           failures integer, "sinceMs" double precision, "lastMs" double precision, "nextTryMs" double precision,
           "endedMs" double precision)
         WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
         ON CONFLICT (holder, stage, number) DO UPDATE SET feed = EXCLUDED.feed, kind = EXCLUDED.kind, message = EXCLUDED.message,
-          failures = EXCLUDED.failures, since = EXCLUDED.since, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
+          held = EXCLUDED.held, runbook = EXCLUDED.runbook, failures = EXCLUDED.failures, since = EXCLUDED.since, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
           ended_at = EXCLUDED.ended_at
       )
       DELETE FROM ${tables.recentErrors} WHERE feed = ${feed} AND NOT ${IS_ONGOING} AND since < (
@@ -69,8 +61,8 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
  */
 export function recentErrorsOf(tables: Tables): RawBuilder<unknown> {
   return sql`
-      (SELECT jsonb_agg(jsonb_build_object('stage', stage, 'kind', kind, 'message', message, 'since', since,
-          'lastAt', last_at, 'endedAt', ended_at, 'failures', failures, 'holder', holder,
+      (SELECT jsonb_agg(jsonb_build_object('stage', stage, 'kind', kind, 'message', message, 'held', held, 'runbook', runbook, 'since', since,
+          'nextTryAt', next_try_at, 'lastAt', last_at, 'endedAt', ended_at, 'failures', failures, 'holder', holder,
           'ongoing', ongoing) ORDER BY ongoing DESC, since DESC)
         FROM (SELECT *, ${IS_ONGOING} AS ongoing FROM ${tables.recentErrors} AS error WHERE error.feed = feed.name
           ORDER BY ongoing DESC, since DESC LIMIT ${KEPT}) AS latest)`;

@@ -355,6 +355,7 @@ describe('doctor checks of the database', () => {
     await bench.takeFeed({ name: 'held', baseUrl: emulator.url });
     afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
     const held = { stage: 'feed', number: 1, kind: 'mostly_bad', message: 'half of the entries are bad; ask why' };
+    const more = { held: true, runbook: 'ScanfeedErrorRatioHigh' };
     const times = { failures: 4, sinceMs: 60_000, lastMs: 1_000, nextTryMs: -29_000, endedMs: null };
     const slow = { stage: 'full', number: 2, kind: 'timeout', message: 'no answer; try again' };
     await createErrorWriter(
@@ -362,11 +363,11 @@ describe('doctor checks of the database', () => {
       'held',
       'pod',
     )([
-      { ...held, ...times },
-      { ...slow, ...times, sinceMs: 30_000 },
+      { ...held, ...more, ...times },
+      { ...slow, ...more, ...times, sinceMs: 30_000 },
     ]);
     const message =
-      /^held fails: since \S+Z, for 30\.\d s, 4 failures: full timeout: no answer; try again; since \S+Z, for 60\.\d s, 4 failures: feed mostly_bad: half of the entries are bad; ask why$/;
+      /^held fails: since \S+Z, for 30\.\d s, 4 failures, next attempt in 2\d\.\d s: full timeout: no answer; try again \(runbook ScanfeedErrorRatioHigh\); since \S+Z, for 60\.\d s, 4 failures, .*: feed mostly_bad: half of the entries are bad; ask why \(runbook ScanfeedErrorRatioHigh\)$/;
     expect(await examine({ SCANFEED_FEED: 'held' })).toMatchObject({
       'stored feed': { outcome: 'failing', message: expect.stringMatching(message) },
     });

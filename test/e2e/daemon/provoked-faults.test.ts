@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import * as status from '../../../src/cli/commands/status.js';
-import type { CurrentError } from '../../../src/observability/status-page/status-report.js';
+import type { CurrentError } from '../../../src/core/errors.js';
 import type { FeedReport } from '../../../src/storage/feeds/feed-report.js';
 import { canary } from '../../support/canaries/canary.js';
 import { runCommand } from '../../support/command.js';
@@ -21,6 +21,9 @@ interface Fault {
   /** Resolves to the function that repairs it. */
   provoke(): Promise<() => unknown>;
   readonly kind: string;
+  /** The headline of the status page. */
+  readonly headline: 'Action required' | 'Failing, retrying';
+  readonly runbook: string;
   /** In the message of the daemon. */
   readonly remedy: string;
   /** What `status` says if it cannot read what the daemon recorded, or if the daemon can record nothing. */
@@ -68,6 +71,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return () => writeFile(keyFile, bench.secrets.apiKey);
       },
       kind: 'http_401',
+      headline: 'Action required',
+      runbook: 'ScanfeedAuthenticationFailing',
       remedy: 'check the key',
     },
     wrongPassword: {
@@ -77,6 +82,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return () => asAdministrator(`ALTER ROLE ${database.role} PASSWORD '${bench.secrets.password}'`);
       },
       kind: 'authentication',
+      headline: 'Action required',
+      runbook: 'ScanfeedDatabaseUnavailable',
       remedy: 'check the role and its password',
       inStatus: 'check the role and its password',
       inDoctor: 'check the role and its password',
@@ -88,6 +95,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return undo;
       },
       kind: 'read_only',
+      headline: 'Failing, retrying',
+      runbook: 'ScanfeedDatabaseUnavailable',
       remedy: 'default_transaction_read_only is on',
       inStatus: 'transactions are read-only; remove default_transaction_read_only',
       inDoctor: 'transactions are read-only; remove default_transaction_read_only',
@@ -101,6 +110,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return () => asAdministrator('DROP FUNCTION refuse_space() CASCADE');
       },
       kind: 'disk_full',
+      headline: 'Failing, retrying',
+      runbook: 'ScanfeedDatabaseUnavailable',
       remedy: 'free space on its disk',
     },
     heldFeed: {
@@ -111,6 +122,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return () => service.clearFaults();
       },
       kind: 'mostly_bad',
+      headline: 'Action required',
+      runbook: 'ScanfeedErrorRatioHigh',
       remedy: 'Ask the operators of the service what changed',
     },
     newerSchema: {
@@ -119,6 +132,8 @@ function faultsOf({ service, database, keyFile }: Bench) {
         return () => asAdministrator('DELETE FROM scanfeed.migrations WHERE version = 9999');
       },
       kind: 'schema',
+      headline: 'Action required',
+      runbook: 'ScanfeedDatabaseUnavailable',
       remedy: 'too new for this release of scanfeed: run the newer release',
       inStatus: 'too new for this release of scanfeed: run the newer release',
     },
@@ -126,25 +141,27 @@ function faultsOf({ service, database, keyFile }: Bench) {
 }
 
 /** A failure as one of the places shows it. */
-type Shown = Pick<CurrentError, 'kind' | 'since' | 'failures' | 'message'>;
+type Shown = Pick<CurrentError, 'kind' | 'since' | 'failures' | 'message' | 'runbook'>;
 
 /** Returns the failures that the output of `status` or `doctor` shows as ongoing. */
 function failuresIn(output: string): Shown[] {
   const current = output.split('Last errors:')[0] ?? '';
   const found = current.matchAll(
-    /since (\S+Z), for [^,]+, (\d+) failures?: \w+ (\w+): (.*?)(?=; since \S+Z, for |$)/gm,
+    /since (\S+Z), for [^,]+, (\d+) failures?, next attempt (?:now|in [^:]+): \w+ (\w+): (.*?) \(runbook (\w+)\)(?=; since \S+Z, for |$)/gm,
   );
-  return [...found].map(([, since = '', failures, kind = '', message = '']) => {
-    return { kind, since, failures: Number(failures), message };
+  return [...found].map(([, since = '', failures, kind = '', message = '', runbook = '']) => {
+    return { kind, since, failures: Number(failures), message, runbook };
   });
 }
 
 /** Returns the failures of the status page. */
 function failuresOn(page: string): Shown[] {
-  const items = page.matchAll(/\((\w+)\)<br>(.*?)<br>.*?datetime="([^"]+)".*?, (\d+) failures? in a row/g);
-  return [...items].map(([, kind = '', escaped = '', since = '', failures]) => {
+  const items = page.matchAll(
+    /\((\w+)\)<br>(.*?)<br>.*?datetime="([^"]+)".*?, (\d+) failures? in a row, next attempt .*?runbooks\/(\w+)\.md/g,
+  );
+  return [...items].map(([, kind = '', escaped = '', since = '', failures, runbook = '']) => {
     const message = escaped.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
-    return { kind, message, since, failures: Number(failures) };
+    return { kind, message, since, failures: Number(failures), runbook };
   });
 }
 
@@ -159,19 +176,29 @@ function firstOf<F extends Pick<Shown, 'kind' | 'since'>>(failures: readonly F[]
  * @param from time at which it was provoked
  */
 async function expectShown({ daemon, outputOf }: Bench, fault: Fault, from: number): Promise<CurrentError> {
-  const { kind, remedy, inStatus, inDoctor } = fault;
+  const { kind, headline, runbook, remedy, inStatus, inDoctor } = fault;
   const find = async () => firstOf((await daemon.status()).currentErrors, fault) as CurrentError;
   const expectSame = async (shown: Shown | undefined) => {
     const { message, since, failures } = await find();
     expect(shown?.message).toContain(message);
+    expect(shown?.runbook).toBe(runbook);
     expect(isSameTime(shown?.since ?? '', since), `${shown?.since} and ${since}`).toBe(true);
     expect(shown?.failures).toBeLessThanOrEqual(failures);
   };
   await eventually(async () => (await find())?.failures).toBeGreaterThanOrEqual(2);
   const inJson = await find();
-  expect(inJson.message).toContain(remedy);
+  expect(inJson).toMatchObject({
+    message: expect.stringContaining(remedy),
+    held: headline === 'Action required',
+    runbook,
+  });
+  expect(Date.parse(inJson.nextTryAt)).toBeGreaterThan(from);
   expect(Date.parse(inJson.since)).toBeGreaterThanOrEqual(from);
-  const onPage = failuresOn((await daemon.get('/')).body);
+  const { body } = await daemon.get('/');
+  // Another fault may hold the feed at the same time.
+  const isHeld = (await daemon.status()).currentErrors.some(({ held }) => held);
+  expect(body).toContain(`>${isHeld ? 'Action required' : headline}</h1>`);
+  const onPage = failuresOn(body);
   await expectSame(firstOf(onPage, fault));
   const logged = daemon.logged().find((line) => line.kind === kind && line.level !== 'info');
   expect(logged).toMatchObject({ failures: 1, error: { message: inJson.message } });
@@ -263,6 +290,8 @@ test.skipIf(!canMount)('names a full disk when no error was ever recorded on it'
       return () => disk.free();
     },
     kind: 'disk_full',
+    headline: 'Failing, retrying',
+    runbook: 'ScanfeedDatabaseUnavailable',
     remedy: 'free space on its disk',
   };
   const from = Date.now();

@@ -20,6 +20,7 @@ beforeEach(async () => {
 
 const outage = (over: Partial<Outage> = {}): Outage => ({
   ...{ stage: 'feed', number: 1, kind: 'timeout', message: 'no complete answer; try again', failures: 3 },
+  ...{ held: false, runbook: 'ScanfeedErrorRatioHigh' },
   ...{ since: '2026-01-01T00:00:00.000Z', begunAt: 0, failedAt: 60_000, nextTryAt: 61_000, endedAt: null },
   ...over,
 });
@@ -72,7 +73,7 @@ describe('recent errors', () => {
     expect(await shown()).toMatch(/^Last errors: +none$/m);
     await record([
       outage({ endedAt: 75_000 }),
-      outage({ number: 2, begunAt: 80_000, stage: 'lease', kind: 'connection', failures: 1, nextTryAt: 91_000 }),
+      outage({ number: 2, begunAt: 80_000, stage: 'lease', kind: 'connection', failures: 1, nextTryAt: 690_000 }),
     ]);
     const [latest, first] = await recentErrors();
     expect(latest).toMatchObject({ stage: 'lease', ongoing: true, endedAt: null, failures: 1, holder: 'pod-1/7/abc' });
@@ -81,7 +82,9 @@ describe('recent errors', () => {
     expect(lasted).toBeGreaterThan(74_990);
     expect(lasted).toBeLessThan(75_010);
     const out = await shown();
-    expect(out).toMatch(/^Failing: +since \S+Z, for \S+ s, 1 failure: lease connection: no complete answer;/m);
+    expect(out).toMatch(
+      /^Failing: +since \S+Z, for \S+ s, 1 failure, next attempt in 10 min: lease connection: no complete answer; try again \(runbook ScanfeedErrorRatioHigh\)$/m,
+    );
     expect(out).toMatch(
       /^Last errors: +\S+Z, lasted 75\.0 s, 3 failures: feed timeout: no complete answer; try again$/m,
     );
@@ -98,7 +101,7 @@ describe('recent errors', () => {
   });
 
   it('begin with ongoing outages when many others have ended since', async () => {
-    await record([outage({ stage: 'lease', kind: 'schema', nextTryAt: 91_000 })]);
+    await record([outage({ stage: 'lease', kind: 'schema', nextTryAt: 91_000, held: true })]);
     expect(await shown()).not.toMatch(/errors: +none/);
     for (let number = 2; number <= 41; number += 20) {
       const { recorder } = recorderAt(90_000);
@@ -109,7 +112,9 @@ describe('recent errors', () => {
     }
     expect(await recentErrors()).toHaveLength(20);
     expect((await recentErrors()).map(({ ongoing }) => ongoing).slice(0, 2)).toEqual([true, false]);
-    expect(await shown()).toMatch(/^Failing: +since \S+Z, for \S+ (s|min), 3 failures: lease schema/m);
+    expect(await shown()).toMatch(
+      /^Action required: since \S+Z, for \S+ (s|min), 3 failures, next attempt .*: lease schema/m,
+    );
   });
 
   it('are not ongoing when their process is gone', async () => {

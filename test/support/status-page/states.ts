@@ -81,6 +81,9 @@ export function failing(): Shown {
           'the delivery feed (GET /scans/feed) answered 401: the API key is not accepted; correct SCANFEED_API_KEY; the service says: "Ungültiger API-Schlüssel."',
         since: life.ago(1_440 * SECOND),
         failures: 63,
+        held: true,
+        runbook: 'ScanfeedAuthenticationFailing',
+        nextTryAt: life.ago(-12 * SECOND),
       },
     ],
   });
