@@ -12,6 +12,8 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
   [ ! -e /run/secrets/ca ] || export NODE_EXTRA_CA_CERTS=/run/secrets/ca; \
   npm ci --ignore-scripts --no-fund --no-audit
 COPY src src
+COPY docs/runbooks docs/runbooks
+COPY packaging/render-runbooks.mjs packaging/
 # The program holds OpenTelemetry. Only its names, versions and licences are kept, for scanners.
 RUN npm run bundle && npm prune --omit=dev --ignore-scripts --no-fund --no-audit \
   && find node_modules/@opentelemetry -type f -not -name package.json -not -name LICENSE -delete \
@@ -40,10 +42,10 @@ ENV NODE_ENV=production \
 COPY LICENSE package.json ./
 COPY migrations migrations
 COPY openapi openapi
-COPY docs/runbooks docs/runbooks
 # The program holds what it needs of them; they are here for scanners, and for their licences (docs/decisions/0011).
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/build/program dist/program
+COPY --from=build /app/dist/runbooks dist/runbooks
 COPY --from=build /app/bin bin
 # A number, so that Kubernetes can see that it is not root.
 USER 65532:65532

@@ -31,7 +31,7 @@ const THIRD_PARTY = 'THIRD-PARTY-LICENSES.txt';
 
 await rm(OUTPUT, { recursive: true, force: true });
 await mkdir(DIST, { recursive: true });
-const [chunks] = await Promise.all([bundle(), writeTypes()]);
+const [chunks] = await Promise.all([bundle(), writeTypes(), renderRunbooks()]);
 for (const name of COPIED) await cp(join(ROOT, name), join(OUTPUT, name), { recursive: true });
 await writeFile(join(OUTPUT, THIRD_PARTY), await licencesOf(chunks.flatMap(({ moduleIds }) => moduleIds)));
 await writeFile(join(ROOT, 'build', 'package-chunks.json'), JSON.stringify(chunks.map(contentsOf)));
@@ -59,6 +59,11 @@ async function bundle() {
 /** Returns the contents of a chunk, for the tests. */
 function contentsOf({ fileName, imports, moduleIds }) {
   return { fileName, imports, packages: packagesOf(moduleIds).map(({ name }) => name) };
+}
+
+async function renderRunbooks() {
+  const script = join(ROOT, 'packaging', 'render-runbooks.mjs');
+  await promisify(execFile)(process.execPath, [script, join(DIST, 'runbooks')]);
 }
 
 async function writeTypes() {

@@ -136,7 +136,7 @@ test('it holds the program and what it needs, no more', async () => {
   for (const name of Object.keys(dependencies as object)) expect(files).toContain(`node_modules/${name}/package.json`);
   expect(files).toContain('migrations/0001_runs_and_feeds.sql');
   expect(files).toContain('openapi/recognition-service.json');
-  expect(files).toContain('docs/runbooks/ScanfeedDown.md');
+  expect(files).toContain('dist/runbooks/ScanfeedDown.html');
   const map = 'JSON.parse(require("node:fs").readFileSync("/app/dist/program/main.js.map"))';
   expect(await printed(map)).toMatchObject({ sources: expect.arrayContaining(['../../src/main.ts']) });
   expect(await printed(map)).not.toHaveProperty('sourcesContent');

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, Server } from 'node:net';
+import { promisify } from 'node:util';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import {
@@ -196,24 +198,40 @@ describe('the admin server', () => {
     expect(JSON.parse(body)).toEqual(REPORT);
   });
 
-  test('serves the runbooks of the package as text, and a list of them', async () => {
+  test('serves the runbooks as pages whose links lead to each other, to the status and to the documentation', async () => {
+    await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
     const { get, log } = await start();
-    const folder = new URL('../../docs/runbooks/', import.meta.url);
-    const names = await readdir(folder);
-    const list = await get('/runbooks/');
-    expect(list).toMatchObject({
-      status: 200,
-      headers: { 'content-security-policy': expect.stringMatching(/^default-src 'none'/) },
-    });
-    expect([...list.body.matchAll(/href="([^"]*)"/g)].map(([, name]) => name)).toEqual(names.sort());
-    for (const name of names) {
-      expect(await get(`/runbooks/${name}`)).toMatchObject({
-        status: 200,
-        headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
-        body: await readFile(new URL(name, folder), 'utf8'),
-      });
+    const names = (await readdir('docs/runbooks')).filter((name) => name !== 'README.md');
+    const index = await get('/runbooks/');
+    expect(index.body).toBe((await get('/runbooks/README.md')).body);
+    for (const name of names) expect(index.body).toContain(`<a href="${name}">`);
+    for (const name of [...names, '']) {
+      const { status, headers, body } = await get(`/runbooks/${name}`);
+      expect([status, headers['content-type']], name).toEqual([200, 'text/html; charset=utf-8']);
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'/);
+      expect(body).toContain(`<h1>${name === '' ? 'Runbooks' : name.slice(0, -'.md'.length)}</h1>`);
+      expect(body).not.toMatch(/\*\*|```|\n\|/);
+      const links = [...body.matchAll(/<a href="([^"]*)"/g)].map(([, link = '']) => link);
+      const outside = links.filter((link) => link.startsWith('https://github.com/scanfeed/scanfeed/blob/v'));
+      const inside = links.filter((link) => !outside.includes(link));
+      expect(inside).toEqual(expect.arrayContaining(['../', './']));
+      for (const link of inside)
+        expect((await get(new URL(link, 'http://x/runbooks/').pathname)).status, link).toBe(200);
+      for (const link of outside) {
+        const path = new URL(link).pathname.split('/').slice(5).join('/');
+        expect((await stat(path)).isFile(), link).toBe(true);
+      }
     }
-    for (const path of ['ScanfeedDow.md', '../README.md', '..%2FREADME.md', 'README.md/', 'README', '%00.md', '.md']) {
+    for (const path of [
+      'ScanfeedDow.md',
+      '../README.md',
+      '..%2FREADME.md',
+      'README.md/',
+      'README',
+      '%00.md',
+      '.md',
+      'README.html',
+    ]) {
       expect(await get(`/runbooks/${path}`)).toMatchObject({ status: 404 });
     }
     expect(await get('/runbooks/README.md', 'POST')).toMatchObject({ status: 405 });

@@ -1,10 +1,12 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, describe, expect, type TestContext, test } from 'vitest';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { requireTool } from '../support/deployment/tools.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
 import { INVALID_ENTRIES, manyFeeds } from '../support/status-page/many-feeds.js';
-import { boxesOf, measureContrasts, overhang, spokenOn } from '../support/status-page/measure.js';
+import { boxesOf, measureContrasts, overhang, spokenOn, violationsOn } from '../support/status-page/measure.js';
 import { serveFeeds, serveStatusPage } from '../support/status-page/serve.js';
 import { caughtUp, failing, type Shown, STATES, standingBy } from '../support/status-page/states.js';
 
@@ -105,6 +107,41 @@ test('the search finds a feed, whose page leads back to the list', async (contex
   await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).click();
   await page.waitForURL(`${url}feeds/gutmann-haus`);
   await page.getByRole('link', { name: 'All feeds' }).click();
+  await page.waitForURL(url);
+  expect(errors).toEqual([]);
+});
+
+describe('axe-core finds nothing wrong with', () => {
+  const pages = { ...STATES, 'the list of feeds': null, 'a runbook': null, 'the list of runbooks': null };
+  test.for(Object.entries(pages))('%s, on a phone and a desk, light and dark', async ([name, shown], context) => {
+    const { page, url, errors } = await (shown === null && name === 'the list of feeds'
+      ? openList(context)
+      : openPage(context, (shown ?? failing)()));
+    if (name.includes('runbook')) {
+      await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
+      await page.goto(`${url}runbooks/${name === 'a runbook' ? 'ScanfeedDatabaseUnavailable.md' : ''}`);
+    }
+    for (const width of [320, 1_280]) {
+      await page.setViewportSize({ width, height: 640 });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        expect(await violationsOn(page)).toEqual([]);
+      }
+      expect(await overhang(page)).toBe(0);
+    }
+    expect(errors).toEqual([]);
+  });
+});
+
+test('the keyboard leads from an error to its runbook, and back to the status', async (context) => {
+  await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
+  const { page, url, errors } = await openPage(context, failing());
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${url}runbooks/ScanfeedAuthenticationFailing.md`);
+  await page.getByRole('heading', { name: 'ScanfeedAuthenticationFailing' }).waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
   await page.waitForURL(url);
   expect(errors).toEqual([]);
 });

@@ -25,8 +25,9 @@ interface Manifest {
 }
 
 test('the packed package has the runbooks that the admin server serves', async () => {
-  const packed = await readdir(join(installed, 'docs/runbooks'));
-  expect(packed.sort()).toEqual((await readdir(join(inject('root'), 'docs/runbooks'))).sort());
+  const packed = await readdir(join(installed, 'dist/runbooks'));
+  const sources = await readdir(join(inject('root'), 'docs/runbooks'));
+  expect(packed.sort()).toEqual(sources.map((name) => name.replace(/md$/, 'html')).sort());
 });
 
 test('the packed package has nothing that publint finds wrong', async () => {

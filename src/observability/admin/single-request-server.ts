@@ -115,6 +115,12 @@ export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }
 
+/** @param policy its content security policy */
+export function htmlAnswer(body: string, policy: string): Answer {
+  const headers = { 'content-security-policy': policy };
+  return { status: 200, contentType: 'text/html; charset=utf-8', body, headers };
+}
+
 function renderHead({ status, contentType, body, headers }: Answer, now: number): string {
   const fields = {
     date: new Date(now).toUTCString(),

@@ -4,7 +4,7 @@ import { FEEDS_PAGE_POLICY, renderFeedsPage } from '../status-page/feeds-page.js
 import type { RecentMinute } from '../status-page/minute-ring.js';
 import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
 import type { StatusReport } from '../status-page/status-report.js';
-import { type Answer, textAnswer } from './single-request-server.js';
+import { type Answer, htmlAnswer, textAnswer } from './single-request-server.js';
 
 export interface ShownFeed {
   readonly name: string;
@@ -90,9 +90,4 @@ function jsonAnswer(value: unknown): Answer {
     contentType: 'application/json; charset=utf-8',
     body: `${JSON.stringify(value, null, 2)}\n`,
   };
-}
-
-function htmlAnswer(body: string, policy: string): Answer {
-  const headers = { 'content-security-policy': policy };
-  return { status: 200, contentType: 'text/html; charset=utf-8', body, headers };
 }

@@ -3,15 +3,23 @@ import { escapeHtml, timeElement } from './html.js';
 import { LIVE_SCRIPT } from './live-script.js';
 import { iconOf, type Summary } from './state.js';
 
-/** A page in the style of the status page. */
-export interface Page {
+/** What all pages have. */
+export interface Frame {
   /** Plain text. */
   readonly title: string;
   /** For the icon. */
-  readonly state: Summary;
+  readonly state: Pick<Summary, 'tone' | 'sign'>;
   readonly style: string;
   /** HTML after the name of the program. */
   readonly heading: string;
+  /** HTML opposite to it. */
+  readonly aside: string;
+  /** HTML after the header. */
+  readonly body: string;
+}
+
+/** A page with the state of feeds. */
+export interface Page extends Omit<Frame, 'aside' | 'body'> {
   /** HTML. */
   readonly main: string;
   readonly links: PageLinks;
@@ -37,10 +45,31 @@ function hashOf(content: string): string {
   return `'sha256-${createHash('sha256').update(content).digest('base64')}'`;
 }
 
-/** Renders a page for windows of any size and for screen readers. It is complete without its script, which keeps it current. */
-export function renderPage({ title, state, style, heading, main, links, now }: Page): string {
+/** Renders a page with the state of feeds. It is complete without its script, which keeps it current. */
+export function renderPage({ main, links, now, ...frame }: Page): string {
   const { root } = links;
   const [here, json] = [links.here, links.json].map(escapeHtml);
+  return renderFrame({
+    ...frame,
+    aside: `As of ${timeElement(new Date(now).toISOString())}`,
+    body: `<p id="gone" role="alert" hidden>scanfeed does not answer. This is its last known state; the page updates when it answers again.</p>
+<main>
+${main}
+</main>
+<footer>
+<nav aria-label="Refresh">
+<a href="${here}">Refresh</a><button id="pause" type="button" hidden>Pause updates</button>
+</nav>
+<nav aria-label="Other views">
+<a href="${root}runbooks/">Runbooks</a><a href="${root}metrics">Metrics</a><a href="${json}">Status as JSON</a><a href="${root}livez">Liveness</a><a href="${root}readyz">Readiness</a>
+</nav>
+</footer>
+<script type="module">${LIVE_SCRIPT}</script>`,
+  });
+}
+
+/** Renders the frame of all pages, for windows of any size and for screen readers. */
+export function renderFrame({ title, state, style, heading, aside, body }: Frame): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -53,21 +82,9 @@ export function renderPage({ title, state, style, heading, main, links, now }: P
 <body>
 <header>
 <p><strong>scanfeed</strong> · ${heading}</p>
-<p>As of ${timeElement(new Date(now).toISOString())}</p>
+<p>${aside}</p>
 </header>
-<p id="gone" role="alert" hidden>scanfeed does not answer. This is its last known state; the page updates when it answers again.</p>
-<main>
-${main}
-</main>
-<footer>
-<nav aria-label="Refresh">
-<a href="${here}">Refresh</a><button id="pause" type="button" hidden>Pause updates</button>
-</nav>
-<nav aria-label="Other views">
-<a href="${root}runbooks/">Runbooks</a><a href="${root}metrics">Metrics</a><a href="${json}">Status as JSON</a><a href="${root}livez">Liveness</a><a href="${root}readyz">Readiness</a>
-</nav>
-</footer>
-<script type="module">${LIVE_SCRIPT}</script>
+${body}
 </body>
 </html>
 `;

@@ -3,8 +3,8 @@ import { renderCurrentErrors } from './current-errors.js';
 import { factList, firstFacts, otherFacts } from './facts.js';
 import { escapeHtml } from './html.js';
 import type { RecentMinute } from './minute-ring.js';
-import { type PageLinks, pagePolicy, renderPage } from './page.js';
-import { renderState, stateOf } from './state.js';
+import { type PageLinks, pagePolicy, renderFrame, renderPage } from './page.js';
+import { RUNBOOK, renderState, stateOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 import { STYLE } from './style.js';
 import { windowOf } from './window.js';
@@ -45,6 +45,18 @@ ${runsChart(window)}
 <section class="more" aria-label="More facts">
 ${factList(otherFacts(report, now))}
 </section>`,
+  });
+}
+
+/** Renders a runbook in the style of the status page. @param content HTML of the build */
+export function renderRunbook(name: string, content: string): string {
+  return renderFrame({
+    title: `${name === 'README' ? 'Runbooks' : name} – scanfeed`,
+    state: RUNBOOK,
+    style: STYLE,
+    heading: '<a href="../">Status</a>',
+    aside: '<a href="./">All runbooks</a>',
+    body: `<main><section class="text">\n${content}</section></main>`,
   });
 }
 

@@ -56,6 +56,14 @@ table { border-collapse: collapse; margin-top: .75rem; width: 100%; font-variant
 caption { text-align: left; margin-bottom: .5rem; }
 th, td { text-align: left; padding: .25rem .5rem .25rem 0; border-top: 1px solid var(--edge); font-weight: 400; }
 thead th { border: 0; font-size: .875rem; color: var(--quiet); }
+pre, code { font-size: .875rem; font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { margin: 0; padding: .75rem 1rem; overflow-x: auto; background: var(--ground); border-radius: .5rem; overflow-wrap: normal; }
+pre:focus-visible { outline: 3px solid var(--busy); }
+.text { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; overflow-wrap: anywhere; }
+.text h2 { font-size: 1.25rem; margin: .5rem 0 0; }
+.text th, .text td { vertical-align: top; padding: .5rem 1rem .5rem 0; }
+.text table { margin: 0; }
+.text td:first-child { min-width: 9.5rem; }
 footer { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 1.5rem; padding-bottom: 2rem; font-size: .875rem; color: var(--quiet); }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; }
 a { color: var(--busy); text-underline-offset: .2em; }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 
 /** Contrast of an element with its background by WCAG 2.2, from 1 to 21. */
@@ -56,6 +57,13 @@ const CONTRASTS = `(() => {
     [...document.querySelectorAll(selector)].slice(0, 1).map((element) => ({ what: selector, ratio: ratio(element, property) })));
   return { texts, drawn };
 })()`;
+
+/** Returns what axe-core finds wrong, each with its rule and element. It runs outside of the page's content security policy. */
+export async function violationsOn(page: Page): Promise<string[]> {
+  await page.evaluate(await readFile('node_modules/axe-core/axe.min.js', 'utf8'));
+  return page.evaluate(`axe.run().then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + ' ' + failureSummary)))`);
+}
 
 export function measureContrasts(page: Page): Promise<{ texts: Contrast[]; drawn: Contrast[] }> {
   return page.evaluate(CONTRASTS);
