@@ -69,10 +69,8 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
 /** Creates the set of feeds, which is empty at first. */
 function createFeeds(shared: SharedParts, onBug: (error: unknown) => void): FeedSet {
   return createFeedSet((of, until, { startDelayFraction, isFirst, ...relations }) => {
-    // A predecessor of the process is replaced only at its start. Later, a holder that looks like one is another container.
-    const parts = isFirst ? shared : { ...shared, isDead: () => false };
     const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
-    return runFeed(of, parts, until, { ...relations, firstPollInMs });
+    return runFeed(of, shared, until, { ...relations, isFirst, firstPollInMs });
   }, onBug);
 }
 

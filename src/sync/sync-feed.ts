@@ -16,8 +16,10 @@ import { createWakeUp } from './waiting/wake-up.js';
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
  * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending
  * results. Never rejects; it retries after failures.
+ * @param isFirst whether the process has just started, and may replace a dead predecessor. Later, a holder that looks like one is
+ * another container of the pod, with process ids of its own.
  */
-export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): Promise<void> {
+export async function syncFeed(feedContext: FeedContext, signal: AbortSignal, isFirst = true): Promise<void> {
   const { clock } = feedContext;
   const context: LeaderContext = {
     ...feedContext,
@@ -28,7 +30,7 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
   const { identity } = context.settings;
   leases.follow(identity.name);
   try {
-    for (let starting = true; !signal.aborted; starting = false) {
+    for (let starting = isFirst; !signal.aborted; starting = false) {
       const lease = await takeLease(context, signal, starting);
       if (lease !== null) await lead(lease, context, signal);
     }

@@ -51,8 +51,11 @@ export interface SharedParts {
   readonly services: ServiceConnections;
 }
 
-/** How a feed is started. `firstPollInMs`: how long to wait before that, so that many feeds do not poll at the same time. */
+/** How a feed is started. */
 interface FeedStart extends FeedRelations {
+  /** Whether the process has just started, and follows its first feeds. */
+  readonly isFirst: boolean;
+  /** How long to wait before the first poll, so that many feeds do not poll at the same time, milliseconds. */
   readonly firstPollInMs: number;
 }
 
@@ -70,7 +73,7 @@ export function runFeed(
   settings: Settings,
   shared: SharedParts,
   signal: AbortSignal,
-  { firstPollInMs, ...place }: FeedStart,
+  { isFirst, firstPollInMs, ...place }: FeedStart,
 ): RunningFeed {
   const { feed, service: serviceSettings } = settings;
   const { clock, version, tracer } = shared;
@@ -123,7 +126,7 @@ export function runFeed(
       isOwn = true;
       return leases.take(identity, replaced, until);
     };
-    await syncFeed({ ...context, leases: { ...leases, take } }, signal);
+    await syncFeed({ ...context, leases: { ...leases, take } }, signal, isFirst);
   };
   const stopped = follow().finally(async () => {
     await recorder.close();
