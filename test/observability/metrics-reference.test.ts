@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { testMetrics } from '../support/observed.js';
+import { everythingOccurred, testMetrics } from '../support/observed.js';
 
 const REFERENCE = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
 
@@ -60,7 +60,7 @@ function sorted(metrics: Record<string, Described>) {
 
 describe('docs/metrics.md', () => {
   test('lists every metric with its type, label values and buckets', async () => {
-    const { text } = await testMetrics().metrics.exposition();
+    const text = await everythingOccurred();
     const ofMany = await testMetrics({ feed: null }).metrics.exposition();
     const feeds = /^# TYPE scanfeed_feeds gauge\n(scanfeed_feeds.*\n)+/m.exec(ofMany.text)?.[0] ?? '';
     const live = readExposition(text + feeds.replaceAll('{', '{feed="invoices",'));
@@ -69,7 +69,7 @@ describe('docs/metrics.md', () => {
   });
 
   test('lists the kinds of errors that a stage cannot have', async () => {
-    const { text } = await testMetrics().metrics.exposition();
+    const text = await everythingOccurred();
     const kinds = (stage: string) =>
       [...text.matchAll(new RegExp(`stage="${stage}",kind="(\\w+)"`, 'g'))].map(([, kind]) => kind);
     expect(kinds('lease')).not.toContain('http_401');

@@ -12,7 +12,7 @@ describe('metrics', () => {
   test('have the label feed, including those of Node', async () => {
     const { text, contentType } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
     const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    expect(series.length).toBeGreaterThan(100);
+    expect(series.length).toBeGreaterThan(50);
     expect(series.filter((line) => !/[{,]feed="invoices"[,}]/.test(line))).toEqual([]);
     expect(text).toContain('process_cpu_seconds_total');
     expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
@@ -26,8 +26,8 @@ describe('metrics', () => {
       ['scanfeed_build_info{version="1.2.3"}', 1],
     ]);
     expect(samples.get('scanfeed_runs_total{outcome="quarantined"}')).toBe(0);
-    expect(samples.get('scanfeed_errors_total{stage="feed",kind="http_401"}')).toBe(0);
-    expect(samples.get('scanfeed_http_request_duration_seconds_count{operation="run",status="404"}')).toBe(0);
+    expect(samples.get('scanfeed_http_request_duration_seconds_count{operation="run",status="200"}')).toBe(0);
+    expect([...samples.keys()].filter((series) => /kind="|status="(?!200)/.test(series))).toEqual([]);
   });
 
   test('are independent of those of another feed in the same process', async () => {
@@ -59,7 +59,6 @@ describe('metrics', () => {
 
   test('count unknown label values as other', async () => {
     const { metrics, sample } = testMetrics();
-    const before = samplesOf((await metrics.exposition()).text).size;
     metrics.failed('feed', 'http_599');
     metrics.failed('feed', 'Rechnung 4711');
     metrics.failed('lease', 'http_500');
@@ -69,7 +68,7 @@ describe('metrics', () => {
     expect(await sample('scanfeed_errors_total{stage="feed",kind="other"}')).toBe(1);
     expect(await sample('scanfeed_errors_total{stage="lease",kind="other"}')).toBe(1);
     expect(await sample('scanfeed_http_request_duration_seconds_count{operation="feed",status="other"}')).toBe(1);
-    expect(samplesOf((await metrics.exposition()).text).size).toBe(before);
+    expect((await metrics.exposition()).text).not.toMatch(/599|4711|"http_500"/);
   });
 
   test('observe durations in seconds', async () => {

@@ -1,7 +1,7 @@
 import type { Stage } from '../../sync/ports/index.js';
 
 /**
- * All metrics of scanfeed. A test compares docs/metrics.md with them. Listed label values exist from the start, at 0.
+ * All metrics of scanfeed. A test compares docs/metrics.md with them.
  */
 
 export const POLL_OUTCOMES = ['entries', 'skipped', 'end', 'stuck', 'failed'] as const;

@@ -19,7 +19,7 @@ const METRICS = [
   ...['resolved', 'pending', 'skipped'].map((outcome) => `scanfeed_truncated_results_total{outcome="${outcome}"}`),
   'scanfeed_pending_results',
   'scanfeed_quarantined_entries',
-  'scanfeed_errors_total{stage="feed",kind="http_503"}',
+  'scanfeed_errors_total{stage="feed"}',
   'scanfeed_http_request_duration_seconds_count{operation="feed",status="200"}',
   'scanfeed_transaction_duration_seconds_count',
   'scanfeed_delivery_delay_seconds_count',
@@ -58,6 +58,12 @@ test('copies a history, follows new runs, and reports both correctly', async () 
   const metrics = await daemon.metrics();
   const after = service.requests.count('feed');
   expect([...metrics.keys()]).toEqual(expect.arrayContaining(METRICS));
+  // The figures of docs/metrics.md.
+  const { body } = await daemon.get('/metrics');
+  const series = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  expect(series.length).toBeGreaterThan(100);
+  expect(series.length).toBeLessThanOrEqual(400);
+  expect(body.length).toBeLessThanOrEqual(50 * 1024);
   expect(Object.fromEntries(metrics)).toMatchObject({
     'scanfeed_runs_total{outcome="inserted"}': 342,
     'scanfeed_runs_total{outcome="updated"}': 1,

@@ -26,7 +26,7 @@ const UNUSABLE: readonly (readonly [answer: string, FaultInput, kind: string])[]
 async function giveAnswer({ service, database, daemon }: Setup, answer: string, fault: FaultInput, kind: string) {
   const before = await database.query(position);
   const { runsWritten } = await daemon.status();
-  const errors = async () => (await daemon.metric(`scanfeed_errors_total{stage="feed",kind="${kind}"}`)) ?? -1;
+  const errors = async () => (await daemon.metric(`scanfeed_errors_total{stage="feed",kind="${kind}"}`)) ?? 0;
   const failedPolls = async () => (await daemon.metric('scanfeed_polls_total{outcome="failed"}')) ?? -1;
   const [errorsBefore, failedBefore] = [await errors(), await failedPolls()];
 
