@@ -9,6 +9,8 @@ export interface Failure {
   readonly action: 'retry' | 'hold' | 'data';
   /** The constraint of a table that refused the values. */
   readonly constraint?: string | undefined;
+  /** Whether a statement failed, and not a request. */
+  readonly ofDatabase?: boolean | undefined;
   /** Minimum pause before the next try, milliseconds. */
   readonly retryAfterMs?: number | undefined;
 }

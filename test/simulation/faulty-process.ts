@@ -8,7 +8,7 @@ import { engineContext, usableSchema } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { CheckedStore } from './checked-store.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
-import { ModelFailure } from './model-failure.js';
+import { ModelFailure, StoreFailure } from './model-failure.js';
 import type { Choices } from './random-choices.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Faults, Traits } from './traits.js';
@@ -37,15 +37,15 @@ export interface World {
 
 /** Errors of statements that were not executed, as the storage classifies them. */
 const STATEMENT_FAILURES = [
-  new ModelFailure('connection'),
-  new ModelFailure('deadlock'),
-  new ModelFailure('lock_timeout'),
-  new ModelFailure('disk_full'),
-  new ModelFailure('read_only'),
-  new ModelFailure('authentication', 'hold'),
-  new ModelFailure('schema', 'hold'),
+  new StoreFailure('connection'),
+  new StoreFailure('deadlock'),
+  new StoreFailure('lock_timeout'),
+  new StoreFailure('disk_full'),
+  new StoreFailure('read_only'),
+  new StoreFailure('authentication', 'hold'),
+  new StoreFailure('schema', 'hold'),
 ];
-const CUT = new ModelFailure('connection');
+const CUT = new StoreFailure('connection');
 
 /** A process of the daemon that runs the production engine until it is killed. */
 export class FaultyProcess {

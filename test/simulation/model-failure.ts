@@ -1,6 +1,6 @@
 import type { Failure } from '../../src/core/errors.js';
 
-/** An error as the client and the store throw them. */
+/** An error as the client throws it, and the store where it does not matter whose it is. */
 export class ModelFailure extends Error implements Failure {
   constructor(
     readonly kind: string,
@@ -9,4 +9,9 @@ export class ModelFailure extends Error implements Failure {
   ) {
     super(kind);
   }
+}
+
+/** An error as the store throws it. */
+export class StoreFailure extends ModelFailure {
+  readonly ofDatabase = true;
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
+import { StoreFailure } from '../simulation/model-failure.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { type EngineOptions, engineContext, silentObserver } from '../support/engine.js';
@@ -241,7 +242,7 @@ describe('outages', () => {
 
   describe('of the database', () => {
     /** As the bench, with a database that can be away. */
-    function outage(options: Parameters<typeof bench>[0] = {}) {
+    function outage(options: Parameters<typeof bench>[0] = {}, isSpared = (_statement: unknown) => false) {
       const parts = bench(options);
       const database = { away: false };
       const store = new Proxy(parts.store, {
@@ -249,7 +250,7 @@ describe('outages', () => {
           const member: unknown = Reflect.get(target, name);
           if (typeof member !== 'function') return member;
           return async (...args: unknown[]) => {
-            if (database.away) throw new ModelFailure('connection');
+            if (database.away && !isSpared(name)) throw new StoreFailure('connection');
             return Reflect.apply(member, target, args);
           };
         },
@@ -257,9 +258,13 @@ describe('outages', () => {
       return { ...parts, database, startAway: () => parts.start({ store }) };
     }
 
-    it('end every pause once a statement succeeds, that of the lease or another', async () => {
+    it.each([
+      ['all statements', () => false],
+      ['all but renewals, which have connections of their own,', (statement: unknown) => statement === 'renewLeases'],
+    ])('end every pause once a renewal is answered after %s failed', async (_, isSpared) => {
       const ended: number[] = [];
-      const { clock, service, database, startAway } = outage({ observer: { polled: () => ended.push(clock.now()) } });
+      const observer = { polled: () => ended.push(clock.now()) };
+      const { clock, service, database, startAway } = outage({ observer }, isSpared);
       const stop = startAway();
       await clock.advance(60_000);
       for (let outages = 0; outages < cases(5, 20); outages += 1) {

@@ -57,6 +57,7 @@ const ADVICE: Readonly<Record<string, string>> = {
  */
 export class DatabaseError extends Error implements Failure {
   override readonly name = 'DatabaseError';
+  readonly ofDatabase = true;
   constructor(
     readonly sqlstate: string | null,
     readonly kind: string,

@@ -20,7 +20,6 @@ export async function keepLease(
     if (round === null) return;
     if ('error' in round) {
       isFailing = true;
-      recovery.failed(round.error);
       observer.failed('lease', round.error, round.pauseMs);
       continue;
     }

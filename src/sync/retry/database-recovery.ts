@@ -9,25 +9,19 @@ export type DatabaseRecovery = ReturnType<typeof createDatabaseRecovery>;
  * renewed at least every 10 s, which shows whether the database answers.
  */
 export function createDatabaseRecovery(clock: Clock) {
-  let isAway = false;
   let recovery = new AbortController();
   return {
-    /** Called when a renewal failed. */
-    failed: (error: unknown): void => {
-      // Errors that need an operator are answers of a reachable database. If renewals wait too long for a connection, it is overloaded.
-      const { action, kind } = classifyError(error);
-      if (action === 'retry' && kind !== 'pool_exhausted') isAway = true;
-    },
     /** Called when a renewal was answered. */
     answered: (): void => {
-      if (!isAway) return;
-      isAway = false;
       recovery.abort(WAIT_OVER);
       recovery = new AbortController();
     },
-    /** Pauses after a failure, at the longest until the recovery. A `Retry-After` is never shortened. */
+    /** Pauses after a failure; if the database may have been away, at the longest until it answers a renewal. */
     pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
-      if (classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
+      const { action, kind, ofDatabase } = classifyError(error);
+      // Errors that need an operator are answers of a reachable database. If statements wait too long for a connection, it is
+      // overloaded: renewals, which have connections of their own, are answered meanwhile, and must not end the pauses.
+      if (!ofDatabase || action !== 'retry' || kind === 'pool_exhausted') return clock.sleep(ms, signal);
       await sleepUntilAny(clock, ms, signal, recovery.signal);
     },
   };
