@@ -21,6 +21,7 @@ CREATE TABLE :"schema".feeds (
     last_poll_at        timestamptz,
     last_commit_at      timestamptz,
     stuck_since         timestamptz,
+    accepts_bad_until   timestamptz,
     lease_holder        text COLLATE "C",
     lease_epoch         bigint NOT NULL DEFAULT 0,
     lease_renewed_at    timestamptz,
@@ -49,6 +50,7 @@ COMMENT ON COLUMN :"schema".feeds.delivered_up_to IS 'Latest delivery time, serv
 COMMENT ON COLUMN :"schema".feeds.last_poll_at IS 'When the last successful poll was sent';
 COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was committed, empty pages included';
 COMMENT ON COLUMN :"schema".feeds.stuck_since IS 'Time since when the cursor from the service is missing, does not move or goes in circles; null: it moves on';
+COMMENT ON COLUMN :"schema".feeds.accepts_bad_until IS 'Time until which unusable entries are quarantined even if most of them are, instead of holding the feed, because an operator accepts it; null: never. Clock of this database';
 COMMENT ON COLUMN :"schema".feeds.lease_holder IS 'Process that holds the lease; null: none';
 COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised when the lease changes hands and when the feed is rewound; a commit with another epoch writes nothing';
 COMMENT ON COLUMN :"schema".feeds.lease_renewed_at IS 'When the lease was taken, renewed or used for a commit; a time in the future shows that the clock of this database was set back';

@@ -103,6 +103,9 @@ export function observeSync(options: SyncObserverOptions) {
     },
     recovered: failures.recovered,
     status(read) {
+      const [before, until] = [iso(state.status()?.acceptsBadUntil), iso(read.acceptsBadUntil)];
+      if (until !== before)
+        logger.warn(until === null ? 'unusable entries hold again' : 'accepting unusable entries', { until });
       update(() => state.setStatus(read));
       role.checked(read.leaseHolder);
       tick();
@@ -174,6 +177,7 @@ export function observeSync(options: SyncObserverOptions) {
       lastCommitAt: iso(status?.lastCommitAt),
       lastDeliveredAt: iso(status?.lastDeliveredAt),
       stuckSince: iso(status?.stuckSince),
+      acceptsBadUntil: iso(status?.acceptsBadUntil),
       runsWritten,
       passes: passes.report(),
       pendingResults: status?.pendingResults ?? null,

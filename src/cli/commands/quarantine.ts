@@ -6,10 +6,10 @@ import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../cont
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
-import { idOption, numberOption } from '../context/parse-options.js';
+import { hoursOption, idOption, numberOption } from '../context/parse-options.js';
 import { type FeedCommandContext, type FeedOptions, withFeed, withFeedOf } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
-import { counted, formatTime, printable } from '../terminal/format.js';
+import { counted, formatSeconds, formatTime, printable } from '../terminal/format.js';
 import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 
@@ -17,7 +17,7 @@ import { type Column, table } from '../terminal/table.js';
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('quarantine')
-    .description('List, show, replay or discard entries that could not be stored.')
+    .description('List, show, replay or discard entries that could not be stored, or accept many.')
     .addHelpText('afterAll', examples);
   command
     .command('list')
@@ -61,6 +61,15 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .action((ids: readonly string[], options: DiscardOptions) => discard(ids, options, io));
+  command
+    .command('accept')
+    .description('Let a feed that holds because most of its entries are unusable continue without them.')
+    .addOption(new Option('--for <duration>', 'for this long, such as 1h, at most 24h').argParser(hoursOption))
+    .option('--stop', 'hold again from now on')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((options: AcceptOptions) => accept(options, io));
 }
 
 const examples = `
@@ -71,7 +80,9 @@ Examples:
     $ scanfeed quarantine show 12 --payload | jq .
   After an update or a repair, store the entries that pass now:
     $ scanfeed quarantine replay --all
-  $ scanfeed quarantine discard 12 13`;
+  $ scanfeed quarantine discard 12 13
+  At night, if the service sends entries that cannot be stored:
+    $ scanfeed quarantine accept --for 8h`;
 
 interface ListOptions extends FeedsOptions {
   readonly state: QuarantineState | 'all';
@@ -206,6 +217,31 @@ async function discard(
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await work.quarantine.discard(work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
+  });
+}
+
+interface AcceptOptions extends FeedOptions {
+  readonly for?: number;
+  readonly stop?: true;
+  readonly yes?: true;
+}
+
+async function accept({ for: forMs, stop, yes, feed: named, json }: AcceptOptions, io: CommandProcess) {
+  if ((forMs === undefined) !== (stop === true)) throw new CommandFailure('give --for or --stop', EXIT.usage);
+  await withFeed(io, { feed: named }, async ({ quarantine, feed: { name } }) => {
+    const plan = `Feed ${name} for ${formatSeconds((forMs ?? 0) / 1_000)}:
+unusable entries go to quarantine even if most entries are, and the feed does
+not hold. Their runs are missing from reports until
+\`quarantine replay --all\` stores them, with a release that can read them or after
+the service has delivered them again. Other entries are stored as always.
+`;
+    await confirm(io, { plan, question: 'Continue without them?', yes: yes === true || stop === true });
+    const until = await quarantine.accept(name, forMs ?? null);
+    const said =
+      until === null
+        ? `The feed ${name} holds if most of its entries are unusable.\n`
+        : `The feed ${name} accepts unusable entries until ${formatTime(until)}. If it holds, it continues within 30 s.\n`;
+    io.write(json ? `${JSON.stringify({ feed: name, acceptsBadUntil: until })}\n` : said);
   });
 }
 

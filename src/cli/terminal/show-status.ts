@@ -35,7 +35,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${notProductive(report)}`],
     ['Recently stored', `${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
-    ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
+    ['In quarantine', counts(report.quarantined) + quarantineTimes(report) + accepting(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],
     ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
     ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
@@ -166,6 +166,12 @@ function pendingTimes({ pendingSince, pendingNextTryAt, leader }: FeedReport, no
 
 function givenUp({ givenUp: results }: FeedReport): string {
   return results === 0 ? '' : `; ${results} given up`;
+}
+
+function accepting({ acceptsBadUntil: until }: FeedReport): string {
+  return until === null
+    ? ''
+    : `; any number is accepted until ${formatTime(until)}, see \`scanfeed quarantine accept\``;
 }
 
 function quarantineTimes({ quarantinedLastAt }: FeedReport): string {

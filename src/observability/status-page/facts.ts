@@ -67,6 +67,9 @@ export function otherFacts(report: StatusReport, now: number): Fact[] {
       ...(lastDeliveredAt !== null && { more: `${describeSeconds(secondsSince(lastDeliveredAt, now))} ago` }),
     },
     { name: 'Completed without data', value: runsWithoutData === null ? 'Unknown' : upToMax(runsWithoutData) },
+    ...(report.acceptsBadUntil === null
+      ? []
+      : [{ name: 'Accepts unusable entries', value: `Until ${timeElement(report.acceptsBadUntil)}` }]),
     { name: 'Stored by this process', value: counted(report.runsWritten, 'run') },
     { name: 'Running since', value: timeElement(report.startedAt) },
     { name: 'Version', value: escapeHtml(report.version) },

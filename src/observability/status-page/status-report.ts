@@ -19,6 +19,8 @@ export interface StatusReport {
   readonly lastDeliveredAt: string | null;
   /** Time since which the service's cursor is missing, does not move or repeats; null if it advances. */
   readonly stuckSince: string | null;
+  /** Time until which an operator accepts that most entries are unusable; null: the feed holds if they are. */
+  readonly acceptsBadUntil: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
   /** The passes that this process is running, and the feed while it catches up. */

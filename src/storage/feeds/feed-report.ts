@@ -4,7 +4,7 @@ import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { LEADER } from '../tables/lease-columns.js';
+import { ACCEPTS_BAD_UNTIL, LEADER } from '../tables/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
@@ -27,6 +27,8 @@ export interface FeedReport {
   readonly lastDeliveredAt: Date | null;
   /** Time since when its cursor is missing, does not move or goes in circles; null: it moves on. */
   readonly stuckSince: Date | null;
+  /** Time until which an operator accepts that most entries are unusable; null: the feed holds if they are. */
+  readonly acceptsBadUntil: Date | null;
   /** Why the server accepts no writes, with the remedy; null: it accepts them. */
   readonly writesRefused: string | null;
   /** The holder of the lease; null: no process holds it. */
@@ -115,7 +117,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
             'deliveredUpTo', delivered_up_to, 'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
           FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL), '[]') AS passes,
         last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
-        stuck_since AS "stuckSince",
+        stuck_since AS "stuckSince", ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil",
         pg_is_in_recovery() AS standby, current_setting('transaction_read_only')::boolean AS "readOnly",
         ${LEADER} AS leader,
         CASE WHEN (SELECT small FROM size) THEN

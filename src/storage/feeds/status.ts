@@ -5,7 +5,7 @@ import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.j
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { isHeld, LEADER, leasesIn, renewLease } from '../tables/lease-columns.js';
+import { ACCEPTS_BAD_UNTIL, isHeld, LEADER, leasesIn, renewLease } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
 
 interface StatusRow extends Omit<FeedStatus, 'readAt'> {
@@ -23,6 +23,7 @@ const NEVER_STARTED: Omit<FeedStatus, 'readAt'> = {
   lastDeliveredAt: null,
   endReached: false,
   stuckSince: null,
+  acceptsBadUntil: null,
   backfillComplete: false,
   pendingResults: 0,
   quarantinedEntries: 0,
@@ -118,7 +119,7 @@ function figures(tables: Tables): RawBuilder<unknown> {
   return sql`data_complete_as_of AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt", stuck_since AS "stuckSince",
-          end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
+          ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil", end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
           ${LEADER} AS "leaseHolder", CASE WHEN last_commit_at IS NOT NULL THEN base_url END AS "baseUrl",
           pending_results AS "pendingResults", quarantined_entries AS "quarantinedEntries",
           runs_without_data AS "runsWithoutData"`;

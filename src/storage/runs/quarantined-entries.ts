@@ -51,6 +51,20 @@ export function createQuarantinedEntries({ db, tables }: StoreConnection) {
       return rows.map(({ id }) => id);
     },
 
+    /**
+     * Accepts for this time, by the clock of the database, that most entries of the feed are unusable; null: no longer. Returns the
+     * end.
+     */
+    async accept(feed: string, forMs: number | null): Promise<Date | null> {
+      const row = await db
+        .updateTable('feeds')
+        .set({ accepts_bad_until: sql`clock_timestamp() + ${forMs}::double precision * interval '1 millisecond'` })
+        .where('name', '=', feed)
+        .returning('accepts_bad_until as until')
+        .executeTakeFirst();
+      return row?.until ?? null;
+    },
+
     /** Records that the run of an entry is stored: from this entry (`replayed`), or in a newer revision (`discarded`). */
     async settle(feed: string, id: string, state: 'replayed' | 'discarded'): Promise<void> {
       await sql`${fence(feed)}

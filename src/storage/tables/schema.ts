@@ -37,6 +37,7 @@ interface FeedsTable {
   last_poll_at: Timestamp | null;
   last_commit_at: Timestamp | null;
   stuck_since: Timestamp | null;
+  accepts_bad_until: Timestamp | null;
   lease_holder: string | null;
   lease_epoch: DefaultBigInteger;
   lease_renewed_at: Timestamp | null;

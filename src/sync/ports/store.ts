@@ -30,6 +30,8 @@ export interface FeedStatus extends Freshness {
   readonly endReached: boolean;
   /** Since when the feed is stuck: its cursor is missing, does not move or goes in circles. Null: it is not stuck. */
   readonly stuckSince: Date | null;
+  /** The time until which an operator accepts that most entries are unusable; null: the feed holds if they are. */
+  readonly acceptsBadUntil: Date | null;
   /** Whether everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   /** This and the next two are counted up to `MAX_COUNTED`. */
@@ -159,6 +161,8 @@ export interface PendingStore {
 export interface QuarantineStore {
   /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
   notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
+  /** Returns whether an operator accepts now that most entries of the feed are unusable, so that it is not held. */
+  acceptsBad(feed: string): Promise<boolean>;
 }
 
 /** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */

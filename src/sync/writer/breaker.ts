@@ -30,7 +30,7 @@ export class MostlyBad extends Error implements Failure {
 
 const OF_SERVICE = [
   'the service has probably changed what it sends',
-  'Ask the operators of the service what changed, or use a release of scanfeed that supports it',
+  'Ask the operators of the service what changed, or use a release of scanfeed that supports it. Meanwhile `scanfeed quarantine accept` lets the feed continue without them',
 ] as const;
 const OF_DATABASE = [
   'a constraint of the database refuses them',

@@ -25,7 +25,11 @@ export async function storePage(
   const attempt = async (entries: readonly CheckedEntry[], unusable: readonly QuarantineEntry[]) => {
     const content = contentOf(entries, unusable);
     const bad = content.quarantine.length === 0 ? [] : await store.notYetQuarantined(lease.feed, content.quarantine);
-    breaker.check(page.items, bad);
+    try {
+      breaker.check(page.items, bad);
+    } catch (mostlyBad) {
+      if (!(await store.acceptsBad(lease.feed))) throw mostlyBad;
+    }
     const outcome = await overlapping(() => {
       target.onStep();
       return commit(content);

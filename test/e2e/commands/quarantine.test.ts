@@ -2,7 +2,8 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as quarantine from '../../../src/cli/commands/quarantine.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
-import { entryJson, raw } from '../../support/entries.js';
+import { commitAsEngine } from '../../support/commit-as-engine.js';
+import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
@@ -287,5 +288,54 @@ it('ends with 75 when the database is unavailable', async () => {
     err: expect.stringMatching(
       /^scanfeed: no connection to PostgreSQL at [^\n]+:1 \(ECONNREFUSED\): nothing listens there[^\n]+\n$/,
     ),
+  });
+});
+
+describe('quarantine accept', () => {
+  let pages = 0;
+  /** Commits a page, of which every entry is unusable, as the leader does. Resolves to the number of quarantined entries. */
+  const badPage = async () => {
+    pages += 1;
+    const entries = Array.from({ length: 200 }, (_, n) => entryJson({ scanId: `bad-${pages}-${n}`, status: 'odd' }));
+    return (await commitAsEngine(bench, pageJson(entries), `page-${pages}`)).quarantined;
+  };
+  const acceptedUntil = async () => (await bench.store.readStatus('default')).acceptsBadUntil;
+
+  it('lets a held feed continue, whichever process leads it, until it is stopped', async () => {
+    await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
+    const { exitCode, out, err } = await run('accept --for 8h', { answer: 'y' });
+    expect({ exitCode, err }).toMatchObject({
+      exitCode: 0,
+      err: expect.stringMatching(/^Feed default for 8\.0 h:\nunusable entries go/),
+    });
+    const until = (await acceptedUntil()) as Date;
+    expect(out).toContain(`accepts unusable entries until ${until.toISOString().slice(0, 19)}Z.`);
+    expect(Math.abs(until.getTime() - Date.now() - 8 * 3_600_000)).toBeLessThan(60_000);
+    // Each page is committed under a lease that was taken anew.
+    expect([await badPage(), await badPage()]).toEqual([200, 200]);
+    expect(await bench.operatorStore.readFeedReports()).toMatchObject([{ acceptsBadUntil: until }]);
+    expect(await run('accept --stop --json')).toMatchObject({ out: '{"feed":"default","acceptsBadUntil":null}\n' });
+    await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
+  });
+
+  it('ends by the clock of the database', async () => {
+    await run('accept --for 24h --yes');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET accepts_bad_until = clock_timestamp()`);
+    expect(await acceptedUntil()).toBeNull();
+    await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
+  });
+
+  it.each([
+    ['--for 25h', 64],
+    ['--for 1h --stop', 64],
+    ['--yes', 64],
+  ])('refuses %s, and changes nothing', async (options, exitCode) => {
+    expect(await run(`accept ${options}`)).toMatchObject({ exitCode });
+    expect(await acceptedUntil()).toBeNull();
+  });
+
+  it('changes nothing when the answer is not yes', async () => {
+    expect(await run('accept --for 1h', { answer: 'n' })).toMatchObject({ exitCode: 1 });
+    expect(await acceptedUntil()).toBeNull();
   });
 });

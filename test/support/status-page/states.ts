@@ -135,6 +135,7 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
   lastCommitAt: '2026-01-01T14:31:51.000Z',
   lastDeliveredAt: '2026-01-01T14:31:50.000Z',
   stuckSince: null,
+  acceptsBadUntil: null,
   passes: [],
   pendingResults: 2,
   quarantinedEntries: 0,
