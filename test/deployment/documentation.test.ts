@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { packageVersion } from '../../src/core/package.js';
 import { readSettings } from '../../src/settings/settings.js';
 import {
   CHART,
@@ -18,12 +19,16 @@ const TEXT = readFileSync(new URL('../../docs/deployment.md', import.meta.url), 
 const blocks = (language: string) =>
   [...TEXT.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, text = '']) => text);
 
+/** The published chart of this version, in whose place the tests use that of the checkout. */
+const PUBLISHED = `oci://ghcr.io/scanfeed/charts/scanfeed --version ${packageVersion()}`;
+
 /** Each command of a kind, in one line, without its name. */
 const commands = (name: string) =>
   blocks('console')
     .flatMap((block) => block.replaceAll(/\\\n\s+/g, '').split('\n'))
     .filter((line) => line.startsWith(`$ ${name} `))
-    .map((line) => line.slice(name.length + 3).trim());
+    .map((line) => line.slice(name.length + 3).trim())
+    .map((line) => line.replace(PUBLISHED, 'helm/scanfeed'));
 
 /** What installs and upgrades is rendered instead; what needs a release is left out. */
 const helmCommands = commands('helm').filter((command) => !/^(rollback|uninstall) /.test(command));
