@@ -21,20 +21,24 @@ const ago = (minutes: number, figures: Partial<RecentMinute> = {}): RecentMinute
 
 describe('the window of the charts', () => {
   test.each([
-    [0, 20, 20],
+    [0, 20, 1],
+    [2, 20, 3],
     [19, 20, 20],
-    [20, 60, 60],
+    [20, 21, 21],
     [59, 60, 60],
-    [60, 180, 60],
+    [60, 63, 21],
     [179, 180, 60],
-    [180, 360, 60],
+    [180, 186, 31],
     [359, 360, 60],
     [10_000, 360, 60],
-  ])('covers the known minutes with the shortest length: %i minutes fit into %i', (minutes, length, cells) => {
-    const window = windowOf([ago(minutes), ago(0)], NOW);
-    expect([window.length, window.cells.length]).toEqual([length, cells]);
-    expect(window.cells.at(-1)).toMatchObject({ lagSeconds: 5, runs: 0 });
-  });
+  ])(
+    'begins at the first known minute, up to six hours ago: of %i minutes the window is %i long',
+    (minutes, length, cells) => {
+      const window = windowOf([ago(minutes), ago(0)], NOW);
+      expect([window.length, window.cells.length]).toEqual([length, cells]);
+      expect(window.cells.at(-1)).toMatchObject({ lagSeconds: 5, runs: 0 });
+    },
+  );
 
   test('adds up runs and failures, takes the highest lag, and leaves unknown minutes blank', () => {
     const known = [
@@ -46,22 +50,22 @@ describe('the window of the charts', () => {
     const { cells, minutesWithoutLag, minutesWithoutLead } = windowOf(known, NOW);
     expect(cells.at(-1)).toMatchObject({ lagSeconds: 9, runs: 7, failures: 1 });
     expect(cells.at(-2)).toMatchObject({ lagSeconds: null, runs: null, failures: 0 });
-    expect([minutesWithoutLag, minutesWithoutLead]).toEqual([356, 357]);
+    expect([minutesWithoutLag, minutesWithoutLead]).toEqual([197, 198]);
   });
 
   test('keeps the bars aligned when time passes', () => {
     const known = Array.from({ length: 300 }, (_, minutes) => ago(299 - minutes, { runs: minutes }));
     const [one, next] = [0, 1].map((later) => windowOf(known, NOW + later * 6 * MINUTE).cells);
-    expect(next?.slice(0, -1)).toEqual(one?.slice(1));
+    expect(next?.slice(0, -1)).toEqual(one);
   });
 
   test('does not count future minutes as unknown', () => {
     const window = windowOf([ago(4), ago(200)], NOW - 4 * MINUTE);
-    expect(window).toMatchObject({ length: 360, minutesWithoutLag: 354 });
+    expect(window).toMatchObject({ length: 204, minutes: 197, minutesWithoutLag: 195 });
   });
 
   test('is empty when nothing is known', () => {
-    expect(windowOf([], NOW)).toMatchObject({ length: 20, minutesWithoutLag: 20, minutesWithoutLead: 20 });
+    expect(windowOf([], NOW)).toMatchObject({ length: 20, minutesWithoutLag: 1, minutesWithoutLead: 1 });
   });
 });
 
@@ -99,6 +103,18 @@ test.each([
   expect(countScale(counts).lines.map(({ label }) => label)).toEqual(labels);
 });
 
+test('one high bar is cut off and marked, so that it does not flatten the others', () => {
+  const counts = [60_001, 9, 0, 7, 8, 9, 6, 8, 7, 8, 9, 8];
+  const scale = countScale(counts);
+  expect(scale.lines.map(({ label }) => label)).toEqual(['0', '10', '20']);
+  expect([scale.at(8), scale.at(60_001)]).toEqual([0.4, 1]);
+  const known = counts.map((runs, at) => ago(counts.length - 1 - at, { runs }));
+  const chart = runsChart(windowOf(known, NOW));
+  expect(chart.match(/class="cut"/g)).toHaveLength(1);
+  expect(chart).toContain('60,080 runs in the last 12 min. 1 bar is cut off, the highest at 60,001.');
+  expect(countScale([40, 9, 8, 9]).top).toBe(40);
+});
+
 test.each([
   [0, '0.0 s'],
   [9.94, '9.9 s'],
@@ -120,17 +136,17 @@ describe('the caption of a chart', () => {
     const window = windowOf([ago(30), ago(20, { lagSeconds: 754, failures: 2 }), ago(0, { runs: 1 })], NOW);
     const at = new Date((PRESENT - 20) * MINUTE).toISOString().slice(11, 16);
     expect(captionOf(lagChart(window))).toBe(
-      `Highest: 12 min 34 s, about ${at} UTC. 2 attempts failed. Unknown for 57 min.`,
+      `Highest: 12 min 34 s, about ${at} UTC. 2 attempts failed. Unknown for 28 min.`,
     );
     expect(captionOf(runsChart(window))).toBe(
-      '1 run in the last hour. This process did not lead, or did not run, for 57 min.',
+      '1 run in the last 31 min. This process did not lead, or did not run, for 28 min.',
     );
   });
 
   test('says that there is no data when nothing is known', () => {
     const window = windowOf([ago(0, { lagSeconds: null, runs: null })], NOW);
-    expect(captionOf(lagChart(window))).toBe('No data yet for the last 20 minutes.');
-    expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last 20 minutes.');
+    expect(captionOf(lagChart(window))).toBe('No data yet for the last 1 min.');
+    expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last 1 min.');
     expect(lagChart(window)).not.toContain('class="bar"');
   });
 });

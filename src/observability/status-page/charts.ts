@@ -1,4 +1,4 @@
-import { counted, describeSeconds, escapeHtml } from './html.js';
+import { counted, describeSeconds, escapeHtml, grouped } from './html.js';
 import { countScale, lagScale, type Scale } from './scales.js';
 import type { Window } from './window.js';
 
@@ -17,7 +17,7 @@ export function lagChart(window: Window): string {
   const { cells } = window;
   const lags = cells.map(({ lagSeconds }) => lagSeconds);
   const scale = lagScale(known(lags));
-  const failed = cells.flatMap(({ failures }, at) => (failures > 0 ? [bar('failed', cells, at, FOOT + 3, 4)] : []));
+  const failed = cells.flatMap(({ failures }, at) => (failures > 0 ? [bar('failed', window, at, FOOT + 3, 4)] : []));
   return figure('lag', 'Lag', lagInWords(window), [
     `<desc id="lag-drawn">Highest lag ${period(window)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where unknown. Marks at the bottom: failed attempts.</desc>`,
     ...plot('lag', lags, scale, window),
@@ -29,7 +29,7 @@ export function lagChart(window: Window): string {
 export function runsChart(window: Window): string {
   const counts = window.cells.map(({ runs }) => runs);
   const scale = countScale(known(counts));
-  return figure('runs', 'Runs stored', runsInWords(window), [
+  return figure('runs', 'Runs stored', runsInWords(window, scale), [
     `<desc id="runs-drawn">Runs stored ${period(window)}, on a scale with lines at ${labels(scale)}; hatched where this process did not lead the feed.</desc>`,
     ...plot('runs', counts, scale, window),
   ]);
@@ -48,22 +48,30 @@ ${drawing.join('\n')}
 }
 
 /** Renders a bar for each value, and hatching where values are unknown, so that they do not look like zero. */
-function plot(name: string, values: readonly (number | null)[], scale: Scale, { length }: Window): string[] {
+function plot(name: string, values: readonly (number | null)[], scale: Scale, window: Window): string[] {
+  const share = window.minutesPerCell / window.length;
   const bars = values.flatMap((value, at) => {
     if (value === null) {
-      const [x, width] = [percent(at / values.length), percent(1 / values.length)];
+      const [x, width] = [percent(at * share), percent(share)];
       return [
         `<rect class="unknown" fill="url(#${name}-unknown)" x="${x}" y="${TOP}" width="${width}" height="${PLOT}"/>`,
       ];
     }
     const height = Math.max(LOWEST_BAR, scale.at(value) * PLOT);
-    return value === 0 ? [] : [bar('bar', values, at, FOOT - height, height)];
+    if (value === 0) return [];
+    return [bar('bar', window, at, FOOT - height, height), ...(value > scale.top ? [cut(at * share, share)] : [])];
   });
-  return [...grid(scale), ...bars, ...footOf(length)];
+  return [...grid(scale), ...bars, ...footOf(window)];
 }
 
-function bar(kind: string, cells: readonly unknown[], at: number, y: number, height: number): string {
-  const [x, width] = [percent((at + 0.12) / cells.length), percent(0.76 / cells.length)];
+/** Marks a bar that is cut off. */
+function cut(x: number, width: number): string {
+  return `<line class="cut" x1="${percent(x)}" x2="${percent(x + width)}" y1="${TOP + 16}" y2="${TOP + 10}"/>`;
+}
+
+function bar(kind: string, { minutesPerCell, length }: Window, at: number, y: number, height: number): string {
+  const share = minutesPerCell / length;
+  const [x, width] = [percent((at + 0.12) * share), percent(0.76 * share)];
   return `<rect class="${kind}" x="${x}" y="${y.toFixed(1)}" width="${width}" height="${height.toFixed(1)}"/>`;
 }
 
@@ -77,30 +85,32 @@ function grid(scale: Scale): string[] {
   });
 }
 
-function footOf(length: number): string[] {
+function footOf({ first, length }: Window): string[] {
+  const timeAt = (share: number) => timeOf((first + share * length) * 60_000);
   return [
-    ['0', 'start', agoInWords(length)],
-    ['50%', 'middle', agoInWords(length / 2)],
-    ['100%', 'end', 'now'],
+    ['0', 'start', timeAt(0)],
+    ['50%', 'middle', timeAt(0.5)],
+    ['100%', 'end', `${timeAt(1)} UTC`],
   ].map(([x, anchor, text]) => `<text x="${x}" y="${HEIGHT - 6}" text-anchor="${anchor}">${text}</text>`);
 }
 
-function lagInWords({ cells, length, minutesWithoutLag }: Window): string {
+function lagInWords({ cells, minutes, minutesWithoutLag }: Window): string {
   const highest = Math.max(...known(cells.map(({ lagSeconds }) => lagSeconds)));
   const worst = cells.find(({ lagSeconds }) => lagSeconds === highest);
   const failures = cells.reduce((sum, cell) => sum + cell.failures, 0);
   const failed = failures === 0 ? '' : ` ${counted(failures, 'attempt')} failed.`;
-  if (worst === undefined) return `No data yet for the last ${inWords(length)}.${failed}`;
-  const when = `${new Date(worst.from).toISOString().slice(11, 16)} UTC`;
-  return `Highest: ${describeSeconds(highest)}, about ${when}.${failed}${blank('Unknown', minutesWithoutLag)}`;
+  if (worst === undefined) return `No data yet for the last ${inWords(minutes)}.${failed}`;
+  return `Highest: ${describeSeconds(highest)}, about ${timeOf(worst.from)} UTC.${failed}${blank('Unknown', minutesWithoutLag)}`;
 }
 
-function runsInWords({ cells, length, minutesWithoutLead }: Window): string {
+function runsInWords({ cells, minutes, minutesWithoutLead }: Window, { top }: Scale): string {
   const counts = known(cells.map(({ runs }) => runs));
-  if (counts.length === 0) return `This process did not lead the feed in the last ${inWords(length)}.`;
+  if (counts.length === 0) return `This process did not lead the feed in the last ${inWords(minutes)}.`;
   const sum = counts.reduce((total, runs) => total + runs, 0);
-  const stored = `${counted(sum, 'run')} in the last ${inWords(length)}.`;
-  return `${stored}${blank('This process did not lead, or did not run,', minutesWithoutLead)}`;
+  const stored = `${counted(sum, 'run')} in the last ${inWords(minutes)}.`;
+  const isCut = counts.filter((runs) => runs > top).length;
+  const highest = `${isCut === 1 ? '1 bar is' : `${isCut} bars are`} cut off, the highest at ${grouped(Math.max(...counts))}.`;
+  return `${stored}${isCut === 0 ? '' : ` ${highest}`}${blank('This process did not lead, or did not run,', minutesWithoutLead)}`;
 }
 
 function blank(what: string, minutes: number): string {
@@ -116,17 +126,17 @@ function labels({ lines }: Scale): string {
 }
 
 /** Describes what a bar covers. */
-function period({ minutesPerCell, length }: Window): string {
-  return `in ${minutesPerCell === 1 ? 'each minute' : `every ${minutesPerCell} minutes`} of the last ${inWords(length)}`;
+function period({ minutesPerCell, minutes }: Window): string {
+  return `in ${minutesPerCell === 1 ? 'each minute' : `every ${minutesPerCell} minutes`} of the last ${inWords(minutes)}`;
 }
 
 function inWords(minutes: number): string {
-  if (minutes === 60) return 'hour';
-  return minutes % 60 === 0 ? `${minutes / 60} hours` : `${minutes} minutes`;
+  return describeSeconds(minutes * 60);
 }
 
-function agoInWords(minutes: number): string {
-  return minutes % 60 === 0 ? `${minutes / 60} h ago` : `${minutes} min ago`;
+/** Returns the time of day in UTC. @param ms since 1970 */
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().slice(11, 16);
 }
 
 function percent(share: number): string {

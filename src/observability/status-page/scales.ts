@@ -6,7 +6,12 @@ export interface Scale {
   readonly lines: readonly { readonly value: number; readonly label: string }[];
   /** Returns the height of a value, from 0 (bottom) to 1 (top). */
   at(value: number): number;
+  /** Bars of higher values are cut off. */
+  readonly top: number;
 }
+
+/** Counts above this multiple of the 90th percentile are cut off, so that one high bar does not flatten the others. */
+const OUTLIER = 5;
 
 const LAGS: readonly (readonly [seconds: number, label: string])[] = [
   [1, '1 s'],
@@ -40,6 +45,7 @@ export function lagScale(lags: readonly number[]): Scale {
   const stride = Math.ceil(steps.length / MAX_LINES);
   const lines = steps.filter((_, index) => index % stride === 0);
   return {
+    top: Number.POSITIVE_INFINITY,
     lines: lines.map(([value, label]) => ({ value, label })),
     at: (value) => clamped(Math.log(Math.max(value, foot) / foot) / Math.log(top / foot)),
   };
@@ -47,9 +53,11 @@ export function lagScale(lags: readonly number[]): Scale {
 
 /** Returns a linear scale from 0 to a round number. */
 export function countScale(counts: readonly number[]): Scale {
-  const top = roundUp(Math.max(2, ...counts));
+  const sorted = counts.filter((count) => count > 0).sort((one, other) => one - other);
+  const [highest = 0, usual = 0] = [sorted.at(-1), sorted[Math.floor(0.9 * (sorted.length - 1))]];
+  const top = roundUp(Math.max(2, highest > OUTLIER * usual ? 1.5 * usual : highest));
   const lines = [0, top / 2, top].map((value) => ({ value, label: grouped(value) }));
-  return { lines, at: (value) => clamped(value / top) };
+  return { top, lines, at: (value) => clamped(value / top) };
 }
 
 /** Rounds up to 2, 4, 6, 10, 20, 40, …: their halves are whole numbers. */

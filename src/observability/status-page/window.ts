@@ -1,43 +1,49 @@
 import type { RecentMinute } from './minute-ring.js';
 
-/** Lengths of the window and of a bar, minutes. The shortest window that covers the known minutes is used. */
+/** Length of a bar by the age of the process, minutes. */
 const SPANS = [
-  { length: 20, cell: 1 },
-  { length: 60, cell: 1 },
-  { length: 180, cell: 3 },
+  { age: 60, cell: 1 },
+  { age: 180, cell: 3 },
 ] as const;
-const LONGEST = { length: 360, cell: 6 } as const;
+const LONGEST = { age: 360, cell: 6 } as const;
+/** Minimum length of the window, minutes: the bars of a young process begin at the left and leave the rest empty. */
+const SHORTEST = 20;
 
 const MINUTE_MS = 60_000;
 
 export type Window = ReturnType<typeof windowOf>;
 
 /**
- * Returns the period that the charts show.
+ * Returns the period that the charts show: from the first known minute, at most six hours ago.
  * @param now milliseconds since 1970
  */
 export function windowOf(known: readonly RecentMinute[], now: number) {
   const present = Math.floor(now / MINUTE_MS);
-  const age = present + 1 - Math.min(present, ...known.map(({ minute }) => minute));
-  const { length, cell } = SPANS.find((span) => age <= span.length) ?? LONGEST;
-  // Bars start at whole multiples of their length, so that a reload does not change them.
+  const begun = Math.min(present, ...known.map(({ minute }) => minute));
+  const { cell } = SPANS.find((span) => present + 1 - begun <= span.age) ?? LONGEST;
+  // Bars start at whole multiples of their length, so that an update does not change them.
   const end = Math.ceil((present + 1) / cell) * cell;
-  const first = end - length;
+  const first = Math.max(end - LONGEST.age, Math.floor(begun / cell) * cell);
+  const length = Math.max(SHORTEST, end - first);
   const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
-  /** Every minute from the first one to the present; null if unknown. The last ones of the window may be in the future. */
+  /** Every minute of the window up to the present; null if unknown. */
   const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
+  const lived = minutes.slice(Math.max(0, begun - first));
   return {
-    /** Length of the window, minutes. */
+    /** Start and length of the window, minutes. */
+    first,
     length,
+    /** Number of minutes up to the present. */
+    minutes: lived.length,
     minutesPerCell: cell,
-    /** The figures of each bar. */
-    cells: Array.from({ length: length / cell }, (_, at) =>
+    /** The figures of each bar up to the present. */
+    cells: Array.from({ length: (end - first) / cell }, (_, at) =>
       summed(minutes.slice(at * cell, (at + 1) * cell), (first + at * cell) * MINUTE_MS),
     ),
     /** Number of minutes without a known lag. */
-    minutesWithoutLag: minutes.filter((minute) => minute?.lagSeconds == null).length,
+    minutesWithoutLag: lived.filter((minute) => minute?.lagSeconds == null).length,
     /** Number of minutes in which this process did not lead the feed, or did not run. */
-    minutesWithoutLead: minutes.filter((minute) => minute?.runs == null).length,
+    minutesWithoutLead: lived.filter((minute) => minute?.runs == null).length,
   };
 }
 
