@@ -68,17 +68,6 @@ describe('docs/metrics.md', () => {
     expect(sorted(readReference())).toEqual(sorted(live));
   });
 
-  test('lists the kinds of errors that a stage cannot have', async () => {
-    const text = await everythingOccurred();
-    const kinds = (stage: string) =>
-      [...text.matchAll(new RegExp(`stage="${stage}",kind="(\\w+)"`, 'g'))].map(([, kind]) => kind);
-    expect(kinds('lease')).not.toContain('http_401');
-    expect(kinds('lease')).toContain('schema');
-    expect(kinds('lease')).toContain('another_service');
-    const somewhere = new Set(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'].flatMap(kinds));
-    expect([...somewhere].sort()).toEqual(readReference().scanfeed_errors_total?.labels.kind?.sort());
-  });
-
   // The library offers fewer of them on other systems.
   test.runIf(process.platform === 'linux')('lists the metrics of Node and the process', async () => {
     const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();

@@ -2,7 +2,12 @@ import { systemClock } from '../../src/core/clock.js';
 import { createFeedState } from '../../src/observability/feed-state.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { createLogger, type LogFields, type ProcessLogger } from '../../src/observability/log/logger.js';
-import { ERROR_KINDS, OPERATIONS, REQUEST_STATUSES } from '../../src/observability/metrics/metric-definitions.js';
+import {
+  ERROR_KINDS,
+  OPERATIONS,
+  REQUEST_STATUSES,
+  STAGES,
+} from '../../src/observability/metrics/metric-definitions.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
 import type { FeedStatus, Stage } from '../../src/sync/ports/index.js';
 import { captureLeaks } from './canaries/capture-leaks.js';
@@ -85,8 +90,7 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
 /** The exposition after every error and every answer has occurred. */
 export async function everythingOccurred(options: Partial<MetricsOptions> = {}): Promise<string> {
   const { metrics } = testMetrics(options);
-  for (const [stage, kinds] of Object.entries(ERROR_KINDS))
-    for (const kind of kinds) metrics.failed(stage as Stage, kind);
+  for (const stage of STAGES) for (const kind of ERROR_KINDS) metrics.failed(stage, kind);
   for (const operation of OPERATIONS) for (const status of REQUEST_STATUSES) metrics.requested(operation, status, 1);
   return (await metrics.exposition()).text;
 }

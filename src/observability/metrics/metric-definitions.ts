@@ -31,7 +31,8 @@ const REQUEST_FAILURES = [
   'api_key',
 ] as const;
 
-const SERVICE_KINDS = [
+/** Kinds of failures of the service, of the database, and of the feed. Any other kind is counted as `other`. */
+export const ERROR_KINDS: readonly string[] = [
   'http_400',
   'http_401',
   'http_403',
@@ -46,10 +47,6 @@ const SERVICE_KINDS = [
   'http_other',
   'redirect',
   ...REQUEST_FAILURES,
-] as const;
-
-const DATABASE_KINDS = [
-  'connection',
   'deadline',
   'pool_exhausted',
   'read_only',
@@ -66,24 +63,14 @@ const DATABASE_KINDS = [
   'permission',
   'schema',
   'data',
-] as const;
+  'another_service',
+  'another_organization',
+  'mostly_bad',
+  'internal',
+  'other',
+];
 
-const COMMON_KINDS = ['internal', 'other'] as const;
-const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, ...COMMON_KINDS])];
-const READING = [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'];
-
-/** The kinds of errors that each stage can meet. Any other kind is counted as `other`. */
-export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
-  feed: READING,
-  result: SERVICE_AND_DATABASE,
-  recent: READING,
-  full: READING,
-  history: READING,
-  backfill: READING,
-  lease: [...DATABASE_KINDS, 'another_service', 'another_organization', ...COMMON_KINDS],
-};
-
-export const STAGES = Object.keys(ERROR_KINDS) as Stage[];
+export const STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'];
 
 /** Values of the label `status` of HTTP requests: a status of the interface, or the kind of failure without one. */
 export const REQUEST_STATUSES = [

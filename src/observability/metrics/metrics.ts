@@ -96,7 +96,7 @@ export function createMetrics(options: MetricsOptions) {
         },
         truncated: (outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number) =>
           truncated.inc({ outcome }, entries),
-        failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(stage, kind) }),
+        failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(kind) }),
         /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
         delivered(deliveries: readonly number[]): void {
           if (!state.isCaughtUp()) return;
@@ -166,7 +166,7 @@ function failingGauge({ gauge }: Instruments, feeds: Feeds, many: boolean): void
       STAGES.flatMap((stage) => {
         const kind = failures.kindOf(stage);
         if (kind === null) return many ? [] : [{ labels: { stage }, value: 0 }];
-        return [{ labels: { ...(many && { feed }), stage, kind: knownKind(stage, kind) }, value: 1 }];
+        return [{ labels: { ...(many && { feed }), stage, kind: knownKind(kind) }, value: 1 }];
       }),
     ),
   );
@@ -221,9 +221,6 @@ function known(values: readonly string[], value: string): string {
   return values.includes(value) ? value : 'other';
 }
 
-function knownKind(stage: Stage, kind: string): string {
-  const kinds = ERROR_KINDS[stage];
-  return !kinds.includes(kind) && kinds.includes('http_other') && /^http_\d{3}$/.test(kind)
-    ? 'http_other'
-    : known(kinds, kind);
+function knownKind(kind: string): string {
+  return !ERROR_KINDS.includes(kind) && /^http_\d{3}$/.test(kind) ? 'http_other' : known(ERROR_KINDS, kind);
 }
