@@ -23,10 +23,10 @@ export {
   followFeed,
   type WaitedOut,
 } from './library/follow-feed.js';
-export { type Cancellable, type FeedPage, RecognitionClient } from './library/recognition-client.js';
+export { type FeedPage, RecognitionClient } from './library/recognition-client.js';
 export type { SortedEntries } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
-export type { ServiceClientOptions as RecognitionClientOptions, SubmitResult } from './service/client.js';
+export type { Cancellable, ServiceClientOptions as RecognitionClientOptions, SubmitResult } from './service/client.js';
 export {
   BodyTooLargeError,
   CutBodyError,

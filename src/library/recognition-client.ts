@@ -1,4 +1,4 @@
-import { requireOptions, ServiceClient } from '../service/client.js';
+import { type Cancellable, requireOptions, ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import type { Run } from './entry-types.js';
@@ -11,12 +11,6 @@ export interface FeedPage extends SortedEntries {
   readonly cursor: string | null;
   /** The page as received: JSON, UTF-8. */
   readonly body: Uint8Array;
-}
-
-/** Options of a request that can be cancelled. */
-export interface Cancellable {
-  /** Cancels the request, which then rejects with its reason. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**

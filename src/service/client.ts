@@ -47,6 +47,12 @@ export interface ServiceClientOptions {
   readonly clock?: Clock | undefined;
 }
 
+/** Options of a request that can be cancelled. */
+export interface Cancellable {
+  /** Cancels the request, which then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** The response to a submission (interface 2.4, 4.1). */
 export interface SubmitResult extends Submission {
   /** True for a new run (202), false for that of an earlier request with the same `idempotencyKey` (200). */
@@ -89,10 +95,7 @@ export class ServiceClient implements FeedService {
   }
 
   /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
-  async submit(
-    options: SubmitRequest & { readonly signal?: AbortSignal | undefined },
-    ...more: readonly never[]
-  ): Promise<SubmitResult> {
+  async submit(options: SubmitRequest & Cancellable, ...more: readonly never[]): Promise<SubmitResult> {
     requireOptions(options, more);
     const { signal, ...request } = options;
     const path = submitPath(request.environment);
@@ -115,8 +118,8 @@ export class ServiceClient implements FeedService {
    * hide the others. Long values in `items` are left empty; `body` has them.
    * @param request `maxBytes` lowers the client's limit for this page
    */
-  async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    requireNoSignal(request);
+  async readPage(request: FeedRequest & Partial<BodyBounds> & Cancellable, signal = request.signal): Promise<RawPage> {
+    requireOptions(request);
     const { body, facts, places, serviceDate, ageMs, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
@@ -145,10 +148,10 @@ export class ServiceClient implements FeedService {
   /** Reads a single run as received (interface 4.3). Checks only that it is an object. Long values as in `readPage`. */
   async readRun(
     scanId: string,
-    options: { readonly markdown: boolean } & Partial<BodyBounds>,
-    signal?: AbortSignal,
+    options: { readonly markdown: boolean } & Partial<BodyBounds> & Cancellable,
+    signal = options.signal,
   ): Promise<RawRun> {
-    requireNoSignal(options);
+    requireOptions(options);
     const { body, facts, places, ...answer } = await this.#exchange(
       {
         operation: 'run',
@@ -191,16 +194,12 @@ function nextCursorOf(value: unknown): string | null {
   return typeof value === 'string' ? value : '';
 }
 
-/** Programs in JavaScript could pass it where it would be ignored. */
-function requireNoSignal(options: object): void {
-  if (options instanceof AbortSignal || 'signal' in options)
-    throw new InvalidArgumentError('signal is the last argument of readPage and readRun, not an option');
-}
-
-/** The same for a signal in place of the options or after them. @throws InvalidArgumentError */
-export function requireOptions(options: object, more: readonly never[]): void {
+/** Programs in JavaScript could pass a signal where it would be ignored. @throws InvalidArgumentError */
+export function requireOptions(options: object & Cancellable, more: readonly never[] = []): void {
   if (options instanceof AbortSignal || more.length > 0)
     throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+    throw new InvalidArgumentError('signal must be an AbortSignal');
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

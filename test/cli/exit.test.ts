@@ -51,6 +51,6 @@ test('explain reports any other error as a bug with its stack', () => {
 
 test('explain returns the remedy when an answer is too large', () => {
   expect(new BodyTooLargeError(1_000).message).toBe(
-    'the response is larger than the 1000 bytes allowed; if it is a page of the feed, request fewer entries at once (SCANFEED_PAGE_LIMIT)',
+    'the response is larger than the 1000 bytes allowed; if it is a page of the feed, lower the page limit',
   );
 });

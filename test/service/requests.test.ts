@@ -72,7 +72,8 @@ describe('a feed request', () => {
     const { signal } = new AbortController();
     const client = context.client();
     const misplaced = [
-      () => client.readPage({ ...page, signal } as never),
+      () => client.readPage(signal as never),
+      () => client.readPage({ ...page, signal: 'abort' } as never),
       () => client.readRun('scan-1', signal as never),
       () => client.feedPage(signal as never),
       () => client.getRun('scan-1', signal as never),
@@ -90,6 +91,20 @@ describe('a feed request', () => {
     expect(context.service.requests).toEqual([]);
   });
 
+  it('is cancelled by the signal among its options', async () => {
+    const client = context.client();
+    const signal = AbortSignal.abort(new Error('too late'));
+    const requests = [
+      client.readPage({ ...page, signal }),
+      client.readRun('scan-1', { markdown: false, signal }),
+      client.feedPage({ signal }),
+      client.getRun('scan-1', { signal }),
+      client.submit({ ...pdf, signal }),
+    ];
+    for (const request of requests) expect(await rejection(request)).toBe(signal.reason);
+    expect(context.service.requests).toEqual([]);
+  });
+
   it.each([
     ['cursor and since together', { cursor: 'c', since: new Date(0) }],
     ['an empty cursor', { cursor: '' }],
@@ -99,6 +114,8 @@ describe('a feed request', () => {
     ['limit 201', { limit: 201 }],
     ['limit 1.5', { limit: 1.5 }],
     ['no status', { status: [] }],
+    ['an unknown status', { status: ['processing' as never] }],
+    ['an unknown environment', { environment: 'production' as never }],
     ['a status that is not in a list', { status: 'completed' as never }],
     ['an empty document type', { documentType: '' }],
     ['half a surrogate pair', { cursor: '\ud800' }],

@@ -44,9 +44,7 @@ export class BodyTooLargeError extends ServiceError {
     readonly maxBytes: number | undefined,
   ) {
     const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
-    super(
-      `the response is larger than ${allowed}; if it is a page of the feed, request fewer entries at once (SCANFEED_PAGE_LIMIT)`,
-    );
+    super(`the response is larger than ${allowed}; if it is a page of the feed, lower the page limit`);
   }
 }
 

@@ -5,7 +5,7 @@ export class TimeoutError extends ServiceError {
   readonly kind = 'timeout';
   readonly action = 'retry';
   constructor(timeoutMs: number) {
-    super(`no complete response within ${timeoutMs} ms; try again, or allow more time with SCANFEED_REQUEST_TIMEOUT`);
+    super(`no complete response within ${timeoutMs} ms; try again, or raise the request timeout`);
   }
 }
 
