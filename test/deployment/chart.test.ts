@@ -128,6 +128,12 @@ describe('with Helm', () => {
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(complaint) });
   });
 
+  test('asks for everything that is missing at once', async () => {
+    const { status, stderr } = await runTemplate(helm, {});
+    const all = /baseUrl is required.*\n.*apiKey\.existingSecret is required.*\n.*database\.existingSecret is required/;
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(all) });
+  });
+
   test.each([
     ['a network policy', { networkPolicy: policy() }, 'hold for its whole pod'],
     ['a ServiceMonitor', { serviceMonitor: { enabled: true } }, 'use podMonitor.enabled'],

@@ -15,6 +15,21 @@
 {{- end }}
 {{- end }}
 
+{{/* Fails with every required value that is missing. Each of several feeds may have its own address and key. */}}
+{{- define "scanfeed.requireValues" -}}
+{{- $missing := list -}}
+{{- if not (or .Values.baseUrl .Values.feeds) }}
+{{- $missing = append $missing "baseUrl is required: the address of the service, with its /v1" }}
+{{- end }}
+{{- if not (or .Values.apiKey.existingSecret .Values.feeds) }}
+{{- $missing = append $missing "apiKey.existingSecret is required: the secret that holds the API key" }}
+{{- end }}
+{{- if not .Values.database.existingSecret }}
+{{- $missing = append $missing "database.existingSecret is required: the secret that holds the database's address" }}
+{{- end }}
+{{- with $missing }}{{ fail (join "\n" . | print "\n") }}{{ end -}}
+{{- end }}
+
 {{/* Values that set a variable, by the variable's name without _FILE. */}}
 {{- define "scanfeed.ownValues" -}}
 SCANFEED_BASE_URL: baseUrl

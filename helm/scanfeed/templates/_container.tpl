@@ -96,6 +96,7 @@ volumeMounts:
 
 {{/* Secrets are mounted as files, which are read again when they change. */}}
 {{- define "scanfeed.env" -}}
+{{- include "scanfeed.requireValues" . -}}
 {{- $database := .Values.database -}}
 {{- $env := dict
   "SCANFEED_ADMIN_PORT" .Values.port
@@ -111,7 +112,7 @@ volumeMounts:
 {{- $_ := set $env "SCANFEED_FEED" .Values.feed }}
 {{- end }}
 {{- if or .Values.baseUrl (not .Values.feeds) }}
-{{- $_ := set $env "SCANFEED_BASE_URL" (required "baseUrl is required: the address of the service, with its /v1" .Values.baseUrl) }}
+{{- $_ := set $env "SCANFEED_BASE_URL" .Values.baseUrl }}
 {{- end }}
 {{- if or .Values.apiKey.existingSecret (not .Values.feeds) }}
 {{- $_ := set $env "SCANFEED_API_KEY_FILE" "/etc/scanfeed/api-key" }}
@@ -162,6 +163,7 @@ volumeMounts:
 {{- with index . 0 -}}
 {{- $root := . -}}
 {{- $database := .Values.database -}}
+{{- include "scanfeed.requireValues" . -}}
 - name: {{ include "scanfeed.name" . }}
   projected:
     # 0444: readable for a user that is neither root nor in the group of the files.
@@ -169,7 +171,7 @@ volumeMounts:
     sources:
       {{- if or .Values.apiKey.existingSecret (not .Values.feeds) }}
       - secret:
-          name: {{ required "apiKey.existingSecret is required: the secret that holds the API key" .Values.apiKey.existingSecret }}
+          name: {{ .Values.apiKey.existingSecret }}
           items:
             - key: {{ .Values.apiKey.key }}
               path: api-key
@@ -182,7 +184,7 @@ volumeMounts:
               path: feeds.yaml
       {{- end }}
       - secret:
-          name: {{ required "database.existingSecret is required: the secret that holds the database's address" $database.existingSecret }}
+          name: {{ $database.existingSecret }}
           items:
             - key: {{ default $database.key $database.passwordKey }}
               path: database
