@@ -1,4 +1,8 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
+import { environmentWith, isSet } from '../../settings/settings.js';
 import {
   QueryRefused,
   type Receive,
@@ -9,16 +13,17 @@ import {
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
 import { quoted } from '../../storage/tables/schema.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { CommandFailure } from '../context/exit.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
-import { counted, printable } from '../terminal/format.js';
+import { counted, printable, wrapIndented } from '../terminal/format.js';
 import { table } from '../terminal/table.js';
 
 interface Given {
   readonly feed?: string;
   readonly json?: true;
   readonly csv?: true;
+  readonly file?: string;
 }
 
 /** Maximum number of rows in a table, whose column widths depend on all of them, and of characters in a cell. */
@@ -29,12 +34,13 @@ const NOT_A_MEMBER = '42501';
 const REMEDIES: Readonly<Record<string, string>> = {
   '42P01': '; the view columns lists every view_name and column_name',
   '42703': '; the view columns lists every view_name and column_name',
-  '42601': '; it must be one SELECT, VALUES or WITH',
+  '42601': '; it must be one SELECT, VALUES, WITH or EXPLAIN',
 };
 
 const examples = `
 The query reads the views for reports in a read-only transaction, with the
-rights of SCANFEED_READER_ROLE if it is set. Names need no schema.
+rights of SCANFEED_READER_ROLE if it is set. Names need no schema. In the folder
+of the demo, its database is used unless another one is configured.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"
@@ -46,27 +52,48 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   program
     .command('sql')
     .description('Run a query on the views for reports.')
-    .argument('<query>', 'one SELECT, VALUES or WITH')
+    .argument('[query]', 'one SELECT, VALUES, WITH or EXPLAIN (default: standard input)')
+    .option('-f, --file <path>', 'read the query from a file')
     .addOption(new Option('--json', 'print an array of objects, every digit as stored').conflicts('csv'))
     .option('--csv', 'print comma-separated values with a header; NULL is empty, an empty text is ""')
     .addOption(entryOption())
     .addHelpText('after', examples)
-    .action((query: string, options: Given) => runQuery(query, options, io));
+    .allowUnknownOption() // a query may begin with a comment
+    .action((query: string | undefined, options: Given) => runQuery(query, options, io));
 }
 
-async function runQuery(text: string, options: Given, io: CommandProcess): Promise<void> {
+/** Where the demo stores the URL of its database, below the current folder. */
+const DEMO_URL_FILE = '.scanfeed/database-url';
+const OTHERS = ['DATABASE_URL', 'PGHOST', 'SCANFEED_FEEDS_FILE'];
+
+async function runQuery(given: string | undefined, options: Given, terminal: CommandProcess): Promise<void> {
+  const query = await readQuery(given, options.file);
+  const isDemo = !isSet(OTHERS, terminal.env) && existsSync(DEMO_URL_FILE);
+  const env = isDemo ? environmentWith({ DATABASE_URL_FILE: DEMO_URL_FILE }, terminal.env) : terminal.env;
+  const io = { ...terminal, env };
   const settings = await readSchemaSettings(io, options.feed);
   const printer = options.json ? printJson(io) : options.csv ? printCsv(io) : printTable(io);
   await withDatabase(settings, async ({ connection }) => {
-    const query = { text, role: settings.readerRole, schema: connection.tables.reportingSchema };
+    const { readerRole: role, connection: login } = settings;
     try {
-      await runReadOnly(settings.connection, query, printer.rows);
+      await runReadOnly(login, { text: query, role, schema: connection.tables.reportingSchema }, printer.rows);
     } catch (error) {
       if (!(error instanceof QueryRefused)) throw error;
       throw new CommandFailure(describe(error, settings.readerRole, settings.connection.user));
     }
   });
   printer.end();
+}
+
+/** @throws CommandFailure if there is none, or it is a misspelt option */
+async function readQuery(query: string | undefined, path: string | undefined): Promise<string> {
+  if (query !== undefined && path !== undefined) throw new CommandFailure('give a query or --file', EXIT.usage);
+  if (query !== undefined && /^-\S*$/.test(query)) throw new CommandFailure(`unknown option '${query}'`, EXIT.usage);
+  if (query !== undefined) return query;
+  if (path === undefined && process.stdin.isTTY) throw new CommandFailure('give a query or --file', EXIT.usage);
+  return (path === undefined ? text(process.stdin) : readFile(path, 'utf8')).catch(({ code, message }) => {
+    throw new CommandFailure(`the query cannot be read from ${path ?? 'standard input'} (${code ?? message})`);
+  });
 }
 
 function describe({ message, sqlstate, ofRole }: QueryRefused, role: string | null, login: string): string {
@@ -88,12 +115,11 @@ interface Printer {
 function printTable(io: CommandProcess): Printer {
   let columns: readonly ResultColumn[] = [];
   const shown: (readonly string[])[] = [];
-  const widest = Math.min(TABLE.characters, io.columns ?? TABLE.characters);
   let isCut = false;
   return {
     rows: async (given, rows) => {
       columns = given;
-      shown.push(...rows.map((row) => row.map((value) => shortened(value ?? '', widest))));
+      shown.push(...rows.map((row) => row.map((value) => shortened(value ?? '', TABLE.characters))));
       isCut = shown.length > TABLE.rows;
       return !isCut;
     },
@@ -105,7 +131,18 @@ function printTable(io: CommandProcess): Printer {
         ...(isNumber(type) && { right: true as const }),
       }));
       const rows = shown.slice(0, TABLE.rows);
-      io.write(table(rows, layout, io.columns));
+      // A column alone, such as a plan, is not cut; wide rows are shown like those of psql with \x auto.
+      const lines = table(rows, layout, null);
+      const isWide = io.columns !== null && lines.split('\n').some((line) => [...line].length > (io.columns ?? 0));
+      io.write(
+        isWide && columns.length > 1
+          ? expanded(
+              rows,
+              layout.map(({ head }) => head),
+              io.columns,
+            )
+          : lines,
+      );
       io.note(
         isCut
           ? `the first ${rows.length} rows; --csv and --json print all\n`
@@ -113,6 +150,14 @@ function printTable(io: CommandProcess): Printer {
       );
     },
   };
+}
+
+/** Formats each row as a record with a line for each column. */
+function expanded(rows: readonly (readonly string[])[], heads: readonly string[], columns: number | null): string {
+  const width = Math.max(...heads.map(({ length }) => length));
+  const lineOf = (value: string, index: number) =>
+    `${(heads[index] ?? '').padEnd(width)} | ${wrapIndented(printable(value), width + 3, columns)}\n`;
+  return rows.map((row, index) => `-[ RECORD ${index + 1} ]-\n${row.map(lineOf).join('')}`).join('');
 }
 
 function shortened(text: string, characters: number): string {

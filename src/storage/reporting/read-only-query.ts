@@ -73,20 +73,25 @@ async function begin(client: pg.Client, { role, schema }: ReadOnlyQuery): Promis
   if (role !== null) await client.query(`SET LOCAL ROLE ${quoted(role)}`);
 }
 
+/** A query that begins with EXPLAIN, perhaps after comments. No cursor can be declared for it, and its result is short. */
+const IS_EXPLAIN = /^(?:\s|--.*\n|\/\*[\s\S]*?\*\/)*explain\b/i;
+
 async function readAll(client: pg.Client, text: string, receive: Receive): Promise<void> {
   // The extended protocol accepts only one statement, so the text cannot end the transaction.
   const declare = { text: `DECLARE result NO SCROLL CURSOR FOR ${text}`, queryMode: 'extended' } as pg.QueryConfig;
-  await refusable(false, () => client.query(declare));
-  const types = { getTypeParser: () => (value: string) => value };
+  const isExplain = IS_EXPLAIN.test(text);
+  if (!isExplain) await refusable(false, () => client.query(declare));
+  const types = { getTypeParser: () => (value: string) => value } as pg.CustomTypesConfig;
   for (let size = 1; ; ) {
     const fetch = {
-      text: `FETCH ${size} FROM result`,
+      text: isExplain ? text : `FETCH ${size} FROM result`,
+      queryMode: 'extended',
       rowMode: 'array' as const,
-      types: types as pg.CustomTypesConfig,
+      types,
     };
     const { rows, fields } = await refusable(false, () => client.query<(string | null)[]>(fetch));
     const columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
-    if (!(await receive(columns, rows)) || rows.length < size) return;
+    if (!(await receive(columns, rows)) || isExplain || rows.length < size) return;
     size = nextBatchSize(rows);
   }
 }

@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as sqlCommand from '../../../src/cli/commands/sql.js';
@@ -43,6 +46,54 @@ describe('sql', () => {
       out: 'scan_id  revision  partner_name\na               1\nb               1  \ufffd[2Jred\n',
       err: '2 rows\n',
     });
+  });
+
+  it('shows rows that are wider than the terminal as records', async () => {
+    const wide = "SELECT scan_id, repeat('x', 70) AS long_value, 1 AS n FROM runs ORDER BY 1";
+    const record = (n: number, id: string) =>
+      `-[ RECORD ${n} ]-\nscan_id    | ${id}\nlong_value | ${'x'.repeat(70)}\nn          | 1\n`;
+    expect((await run(wide, [], READER, { columns: 80 })).out).toBe(record(1, 'a') + record(2, 'b'));
+    expect((await run(wide, [], READER, { columns: 200 })).out).toMatch(/^scan_id {2}long_value .* n\na /);
+  });
+
+  it('explains a query, which may begin with a comment, without running what would write', async () => {
+    const commented = '-- a plan\n/* of\ntwo */ EXPLAIN (COSTS off) SELECT 1';
+    expect(await run(commented, [], READER, { columns: 20 })).toMatchObject({
+      exitCode: 0,
+      out: 'QUERY PLAN\nResult\n',
+    });
+    expect((await run('-- one\nSELECT 1 AS a')).out).toBe('a\n1\n');
+    const { exitCode, err } = await run('EXPLAIN ANALYZE DELETE FROM runs', [], '');
+    expect({ exitCode, err }).toEqual({ exitCode: 1, err: expect.stringContaining('(SQLSTATE 25006)') });
+  });
+
+  it('reads the query from a file, and tells a misspelt option from a comment', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sql-'));
+    await writeFile(join(folder, 'q.sql'), 'SELECT 1 AS a;\n');
+    const env = { DATABASE_URL: given.url };
+    const ofFile = (name: string) => runCommand(sqlCommand, ['sql', '--file', join(folder, name)], { env });
+    expect(await ofFile('q.sql')).toMatchObject({ exitCode: 0, out: 'a\n1\n' });
+    expect(await ofFile('missing.sql')).toMatchObject({ exitCode: 1, err: expect.stringContaining('(ENOENT)') });
+    expect(await run('--cvs')).toMatchObject({ exitCode: 64, err: "scanfeed: unknown option '--cvs'\n" });
+    await rm(folder, { recursive: true });
+  });
+
+  it('uses the database of the demo in its folder, unless another one is configured', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'demo-'));
+    await mkdir(join(folder, '.scanfeed'));
+    await writeFile(join(folder, '.scanfeed', 'database-url'), given.url);
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      const asked = (env: Record<string, string>) => runCommand(sqlCommand, ['sql', 'SELECT 1 AS a'], { env });
+      expect(await asked({})).toMatchObject({ exitCode: 0, out: 'a\n1\n' });
+      expect(await asked({ DATABASE_URL: given.url.replace(/\/[^/]*$/, '/missing') })).not.toMatchObject({
+        exitCode: 0,
+      });
+    } finally {
+      process.chdir(before);
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('runs the query with the rights of its own login when no role is named', async () => {
@@ -140,7 +191,10 @@ describe('sql', () => {
   it.each([
     ['SELECT * FROM scanfeed.runs', 'permission denied for schema scanfeed (SQLSTATE 42501)'],
     ['SELECT 1; COMMIT; DROP TABLE scanfeed.runs', 'cannot insert multiple commands into a prepared statement'],
-    ['DELETE FROM runs', 'syntax error at or near "DELETE" (SQLSTATE 42601); it must be one SELECT, VALUES or WITH'],
+    [
+      'DELETE FROM runs',
+      'syntax error at or near "DELETE" (SQLSTATE 42601); it must be one SELECT, VALUES, WITH or EXPLAIN',
+    ],
     ["SELECT nextval('scanfeed.change_seq')", 'permission denied'],
     ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
     ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703); the view columns lists'],
