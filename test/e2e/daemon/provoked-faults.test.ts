@@ -8,11 +8,13 @@ import type { CurrentError } from '../../../src/core/errors.js';
 import type { FeedReport } from '../../../src/storage/feeds/feed-report.js';
 import { canary } from '../../support/canaries/canary.js';
 import { runCommand } from '../../support/command.js';
+import { requireTool } from '../../support/deployment/tools.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { makeReadOnly, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
 import { canMount, mountSmallDisk, type SmallDisk } from '../../support/small-disk.js';
+import { findChromium, launchChromium } from '../../support/status-page/browser.js';
 
 const bench = useProgram();
 
@@ -252,6 +254,35 @@ test('names each fault, its beginning, its count and its remedy in every place',
     await given.daemon.catchesUp();
     await expectOver(given, fault, shown);
   }
+}, 400_000);
+
+test('an open page shows each fault with its headline, next attempt, remedy and runbook, and its end, without a reload', async (context) => {
+  requireTool(context, 'chromium', findChromium() !== undefined);
+  const given = await startBench();
+  const browser = await launchChromium();
+  bench.afterwards(() => browser.close());
+  const page = await browser.newPage();
+  let loads = 0;
+  page.on('load', () => {
+    loads += 1;
+  });
+  await page.goto(await given.daemon.adminUrl());
+  for (const fault of Object.values(faultsOf(given))) {
+    const repair = await fault.provoke();
+    await page.getByRole('heading', { level: 1, name: fault.headline }).waitFor();
+    const item = page
+      .getByRole('listitem')
+      .filter({ hasText: `(${fault.kind})` })
+      .filter({ hasText: fault.remedy })
+      .first();
+    await item.filter({ hasText: /since .* failures? in a row, next attempt (now|in \S+ \S+)/ }).waitFor();
+    const runbook = item.getByRole('link', { name: 'Runbook' });
+    expect(await runbook.getAttribute('href')).toBe(`runbooks/${fault.runbook}.md`);
+    await repair();
+    await page.getByRole('heading', { level: 1, name: 'Caught up' }).waitFor();
+  }
+  await page.getByRole('heading', { name: 'Current errors' }).waitFor({ state: 'detached' });
+  expect(loads).toBe(1);
 }, 400_000);
 
 test('names the current one of two faults at once, and the other one when that is repaired', async () => {
