@@ -164,9 +164,19 @@ function checkedForLeaks(store: FeedStore): FeedStore {
   return Object.fromEntries(checked) as FeedStore;
 }
 
+/** Number of attempts to take a lease: another writer of the test, such as an erasure, may lock the row of the feed. */
+const LEASE_ATTEMPTS = 200;
+
+async function takeLease(store: FeedStore, feed: FeedIdentity, holder: string): Promise<LeaseGrant> {
+  for (let attempt = 0; attempt < LEASE_ATTEMPTS; attempt += 1) {
+    const lease = await store.acquireLease(feed, holder, 30_000);
+    if (lease !== null) return lease;
+  }
+  throw new Error('the feed is held by another');
+}
+
 export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 'test'): Promise<TestFeed> {
-  const lease = await store.acquireLease(feed, holder, 30_000);
-  if (lease === null) throw new Error('the feed is held by another');
+  const lease = await takeLease(store, feed, holder);
   let { cursor } = await store.readPosition(feed.name);
   let pages = 0;
   const commit = async (entries: readonly string[], over: Partial<PageCommit> = {}) => {
