@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 
 const examples = `
-The script completes commands, options and their choices, and file names.
+The script completes commands, options and file names.
 
 Examples:
   $ source <(scanfeed completion bash)
@@ -21,31 +21,17 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((shell: keyof typeof SCRIPTS) => io.write(SCRIPTS[shell](placesIn(program, ''))));
 }
 
-/** What may follow on a command line. */
+/** The words that may follow a command, or the name of the program. */
 interface Place {
-  /** The commands before, or these and an option whose value follows. */
   readonly after: string;
-  readonly words: readonly string[];
-  readonly isCommand: boolean;
+  readonly words: string;
 }
 
 function placesIn(command: Command, after: string): readonly Place[] {
-  const { options } = command;
-  const below = command.commands.map((each) => [each, `${after} ${each.name()}`.trim()] as const);
-  const words = [
-    ...below.map(([each]) => each.name()),
-    ...command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
-    ...options.flatMap(({ long }) => long ?? []),
-    '--help',
-  ];
-  const ofOption = (long: string, choices: readonly string[]): Place => ({
-    ...{ after: `${after} ${long}`, words: choices, isCommand: false },
-  });
-  return [
-    { after, words, isCommand: true },
-    ...options.flatMap(({ long, argChoices }) => (long && argChoices ? [ofOption(long, argChoices)] : [])),
-    ...below.flatMap(([each, path]) => placesIn(each, path)),
-  ];
+  const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const options = command.options.flatMap(({ long }) => long ?? []);
+  const words = [...command.commands.map((each) => each.name()), ...choices, ...options, '--help'].join(' ');
+  return [{ after, words }, ...command.commands.flatMap((each) => placesIn(each, `${after} ${each.name()}`.trim()))];
 }
 
 const SCRIPTS = {
@@ -64,26 +50,14 @@ if [ "$funcstack[1]" = _scanfeed ]; then _scanfeed; else compdef _scanfeed scanf
 `,
   fish: (places: readonly Place[]) => `function __scanfeed_words
   set -l place ''
-  set -l word ''
   for word in (commandline -opc)[2..]
-    switch (string trim "$place $word")
-      case ${commandsIn(places)}
-        set place (string trim "$place $word")
+    set -l next (string trim "$place $word")
+    if contains -- "$next" ${commandsIn(places).join(' ')}
+      set place "$next"
     end
   end
-  set -l last (commandline -opc)[-1]
-  switch "$place $last"
-${places
-  .filter(({ isCommand }) => !isCommand)
-  .map(fishCase)
-  .join('\n')}
-    case '*'
-      switch "$place"
-${places
-  .filter(({ isCommand }) => isCommand)
-  .map(fishCase)
-  .join('\n')}
-      end
+  switch "$place"
+${places.map(({ after, words }) => `    case '${after}'\n      printf '%s\\n' ${words}`).join('\n')}
   end
 end
 complete -c scanfeed -a '(__scanfeed_words)'
@@ -92,26 +66,17 @@ complete -c scanfeed -a '(__scanfeed_words)'
 
 /** Returns the lines of a POSIX shell that find the words after the previous ones. */
 function walk(places: readonly Place[], previous: string): string {
-  const line = ({ after, words }: Place) => `    '${after}') list='${words.join(' ')}' ;;`;
-  const of = (isCommand: boolean) => places.filter((place) => place.isCommand === isCommand).map(line);
   return `  local place='' word='' list=''
   for word in ${previous}; do
     case "\${place:+$place }$word" in
-      ${commandsIn(places).replaceAll(" '", "|'")}) place="\${place:+$place }$word" ;;
+      ${commandsIn(places).join('|')}) place="\${place:+$place }$word" ;;
     esac
   done
   case "$place" in
-${of(true).join('\n')}
-  esac
-  case "$place $word" in
-${of(false).join('\n')}
+${places.map(({ after, words }) => `    '${after}') list='${words}' ;;`).join('\n')}
   esac`;
 }
 
-function commandsIn(places: readonly Place[]): string {
-  return places.flatMap(({ after, isCommand }) => (isCommand && after !== '' ? [`'${after}'`] : [])).join(' ');
-}
-
-function fishCase({ after, words }: Place): string {
-  return `    case '${after}'\n      printf '%s\\n' ${words.join(' ')}`;
+function commandsIn(places: readonly Place[]): readonly string[] {
+  return places.flatMap(({ after }) => (after === '' ? [] : [`'${after}'`]));
 }

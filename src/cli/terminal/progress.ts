@@ -43,73 +43,42 @@ export interface Progress {
   clear(): void;
 }
 
-export type ProgressOutput = Pick<CommandProcess, 'note' | 'redraws' | 'noteColumns' | 'clock'>;
-
 /**
  * Shows the progress of long work on stderr until it ends: one redrawn line on a terminal, otherwise a line every 10 s. The rate and
  * the time left are those of the last minute, also while nothing is reported.
- * @param state shown with the duration until the first report
+ * @param first shown with the duration until the first report
  */
 export async function withProgress<T>(
-  io: ProgressOutput,
-  options: ProgressOptions,
-  state: string | Figures,
-  work: (progress: Progress) => Promise<T>,
-): Promise<T> {
-  const ended = new AbortController();
-  const { progress, update, everyMs } = createProgress(io, options, state);
-  const updates = async () => {
-    while (!ended.signal.aborted) {
-      await io.clock.sleep(everyMs, ended.signal);
-      if (!ended.signal.aborted) update();
-    }
-  };
-  if (!options.quiet) void updates();
-  try {
-    return await work(progress);
-  } finally {
-    ended.abort();
-    progress.clear();
-  }
-}
-
-function createProgress(
-  { note, redraws, noteColumns, clock }: ProgressOutput,
+  { note, redraws, noteColumns, clock }: Pick<CommandProcess, 'note' | 'redraws' | 'noteColumns' | 'clock'>,
   { quiet, json }: ProgressOptions,
   first: string | Figures,
-) {
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
   const drawsLine = redraws && !json;
   const everyMs = drawsLine ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
   // Redrawing would not remove a line that wraps into a second row.
   const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
   const begunAt = clock.monotonic();
-  let meter = createPaceMeter();
-  let counted: Figures | null = null;
+  const measure = createPaceOfFigures();
+  const ended = new AbortController();
   let state = first;
   let shownAt = begunAt;
   let drawn = false;
-  /** Returns the pace of the last minute; null for a state in words. */
-  const measure = () => {
-    if (typeof state === 'string') return null;
-    // Other things have another pace.
-    if (counted?.what !== state.what) meter = createPaceMeter();
-    const before = counted?.what === state.what ? counted.done : state.done;
-    counted = state;
-    return meter.measure(clock.monotonic(), state.done - before, partsOf(state).left);
-  };
-  measure(); // from the beginning
-  const clear = (): void => {
-    if (drawn) note('\r\x1b[K');
-    drawn = false;
-  };
   const update = (atOnce = false): void => {
     const now = clock.monotonic();
-    const pace = measure();
+    const pace = measure(now, state);
     if (quiet || (!atOnce && now - shownAt < everyMs)) return;
     shownAt = now;
     const line = json ? toJson(state, pace) : describe(state, pace, state === first ? (now - begunAt) / 1_000 : 0);
     note(drawsLine ? `\r${line.slice(0, longest)}\x1b[K` : `${line}\n`);
     drawn = drawsLine;
+  };
+  const updateUntilEnded = async () => {
+    for (; !ended.signal.aborted; await clock.sleep(everyMs, ended.signal)) update();
+  };
+  const clear = (): void => {
+    if (drawn) note('\r\x1b[K');
+    drawn = false;
   };
   const show = (next: string | Figures, atOnce = false): void => {
     state = next;
@@ -119,7 +88,26 @@ function createProgress(
     clear();
     note(`${line}\n`);
   };
-  return { progress: { show, say, clear } satisfies Progress, update, everyMs };
+  void updateUntilEnded();
+  try {
+    return await work({ show, say, clear });
+  } finally {
+    ended.abort();
+    clear();
+  }
+}
+
+/** Measures the pace of the last minute; null for a state in words. Other things have another pace. */
+function createPaceOfFigures() {
+  let meter = createPaceMeter();
+  let last: Figures | null = null;
+  return (now: number, state: string | Figures) => {
+    if (typeof state === 'string') return null;
+    if (last?.what !== state.what) [meter, last] = [createPaceMeter(), state];
+    const before = last.done;
+    last = state;
+    return meter.measure(now, state.done - before, partsOf(state).left);
+  };
 }
 
 /** Returns the done part, from 0 to 1, and the part that is left in any unit, if they are known. Pure. */
