@@ -56,25 +56,23 @@ async function forget(name: string, { dryRun = false, ...options }: Given, io: C
       const isEmpty = left.runs + left.openEntries === 0;
       const feed = isEmpty || to === null ? await requireFeed(store, name) : await store.feeds.find(name);
       if (to !== null) await requireFeed(store, to);
-      if (feed?.leader) throw isLed(name, feed.leader);
+      if (feed?.leader) {
+        const remedy = 'take it out of the settings of that process first, or stop the process';
+        throw new CommandFailure(`the feed ${name} is led by ${feed.leader}: ${remedy}`, EXIT.tryAgain);
+      }
       const fate = fateOf(left, to);
       const plan = planOf(name, feed, fate);
       const report = (said: string) =>
         io.write(options.json ? `${JSON.stringify({ feed: name, to, dryRun, ...left })}\n` : said);
       if (dryRun) return report(plan);
       await confirm(io, { plan, question: 'Forget the feed?', yes: options.yes === true });
-      const outcome = await forgetFeed(store.connection, { feed: name, to });
-      if (outcome === 'led') throw isLed(name, 'a process');
-      if (outcome === 'no_heir') throw new CommandFailure(`the feed ${to} has been removed; nothing was changed`);
+      if (!(await forgetFeed(store.connection, { feed: name, to }))) {
+        throw new CommandFailure('a feed was started or removed in the meantime; try again', EXIT.tryAgain);
+      }
       report(`The feed ${name} is forgotten; ${fate}.\n`);
     },
     DEADLINE_MS,
   );
-}
-
-function isLed(name: string, leader: string): CommandFailure {
-  const remedy = 'take it out of the settings of that process first, or stop the process';
-  return new CommandFailure(`the feed ${name} is led by ${leader}: ${remedy}`, EXIT.tryAgain);
 }
 
 function planOf(name: string, feed: FeedRow | undefined, fate: string): string {

@@ -2,9 +2,8 @@ import type { Clock } from '../../core/clock.js';
 import { createServiceConnections } from '../../daemon/service-connections.js';
 import type { ServiceClient } from '../../service/client.js';
 import type { ServiceSettings } from '../../settings/settings.js';
-import type { FeedRow } from '../../storage/feeds/feeds.js';
+import { AnotherService } from '../../storage/feeds/lease.js';
 import type { FeedService } from '../../sync/ports/index.js';
-import { CommandFailure } from './exit.js';
 import type { FeedCommandContext } from './with-feed.js';
 
 /** Kinds of failures that every request of a command would meet. */
@@ -32,7 +31,7 @@ export async function withService<T>(
 
 /**
  * Opens the service of a feed like {@link withService}.
- * @throws CommandFailure if the feed belongs to another address: runs of two services must not be mixed
+ * @throws AnotherService if the feed belongs to another address: runs of two services must not be mixed
  */
 export async function withServiceOf<T>(
   { settings: { service: settings }, feed }: FeedCommandContext<'service'>,
@@ -40,14 +39,7 @@ export async function withServiceOf<T>(
   clock: Clock,
   work: (service: FeedService) => Promise<T>,
 ): Promise<T> {
-  requireOwnService(settings, feed);
+  if (feed.baseUrl !== settings.baseUrl)
+    throw new AnotherService({ name: feed.name, baseUrl: settings.baseUrl }, feed.baseUrl);
   return withService(settings, connections, clock, work);
-}
-
-/** @throws CommandFailure if the feed belongs to another address */
-function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
-  if (feed.baseUrl === baseUrl) return;
-  throw new CommandFailure(
-    `the feed ${feed.name} belongs to ${feed.baseUrl}, but the configured base URL is ${baseUrl}; if the service has moved, run \`scanfeed forget ${feed.name}\``,
-  );
 }

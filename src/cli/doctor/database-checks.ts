@@ -10,6 +10,7 @@ import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { findOrphaned } from '../../storage/feeds/forget-feed.js';
+import { AnotherService } from '../../storage/feeds/lease.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
 import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
@@ -237,11 +238,8 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
   const feed = schema.value.version > 0 ? await createFeeds(connection).find(feedName) : undefined;
   if (feed === undefined) return ok('not started yet; `scanfeed run` starts it');
   const { name, baseUrl, leader } = feed;
-  if (serviceUrl !== null && baseUrl !== serviceUrl) {
-    return failing(
-      `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed forget ${name}\`, and it starts again at the new address`,
-    );
-  }
+  if (serviceUrl !== null && baseUrl !== serviceUrl)
+    return failing(new AnotherService({ name, baseUrl: serviceUrl }, baseUrl).message);
   const errors = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
   const described = errors.map((error) => describeOngoing(error, server.now.getTime()));
   if (described.length > 0) return failing(`${name} fails: ${described.join('; ')}`);

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { IS_LED, LEADER } from '../tables/lease-columns.js';
@@ -34,22 +34,22 @@ interface Forgetting {
 }
 
 /**
- * Deletes a feed with its positions, passes and errors in one transaction. Returns `led` if a process holds its lease, `no_heir` if
- * there is no feed `to`; nothing is changed then.
+ * Deletes a feed with its positions, passes and errors in one transaction. Returns false, and changes nothing, if a process holds its
+ * lease or there is no feed `to`.
  */
 export function forgetFeed(
   { db, tables }: StoreConnection,
   { feed, to, replaced = null }: Forgetting,
-): Promise<'forgotten' | 'led' | 'no_heir'> {
+): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     // In the order of every other writer: feeds, quarantine, the clock, runs.
     const { rows } = await sql<{ name: string; leader: string | null }>`
       SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
       FOR UPDATE`.execute(tx);
     const leader = rows.find(({ name }) => name === feed)?.leader ?? null;
-    if (leader !== null && leader !== replaced) return 'led';
+    if (leader !== null && leader !== replaced) return false;
     if (to !== null) {
-      if (!rows.some(({ name }) => name === to)) return 'no_heir';
+      if (!rows.some(({ name }) => name === to)) return false;
       // Of an entry that both feeds have, one row is kept: an open one instead of a discarded one.
       await sql`
         DELETE FROM ${tables.quarantine} USING ${tables.quarantine} AS own, ${tables.quarantine} AS other
@@ -62,7 +62,7 @@ export function forgetFeed(
         WHERE feed = ${feed}`.execute(tx);
     }
     await sql`DELETE FROM ${tables.feeds} WHERE name = ${feed}`.execute(tx); // a trigger deletes its positions
-    return 'forgotten';
+    return true;
   });
 }
 
@@ -73,14 +73,13 @@ export interface Orphaned extends Omit<Belongings, 'runs'> {
 
 /** Returns the feeds without a leader, known or forgotten, that have pending results or open entries in quarantine. */
 export async function findOrphaned({ db, tables }: StoreConnection): Promise<readonly Orphaned[]> {
-  const left = (rows: RawBuilder<unknown>) => sql`SELECT feed, count(*)::int AS found FROM ${rows} GROUP BY feed`;
   const { rows } = await sql<Orphaned>`
-    SELECT feed, COALESCE(results.found, 0) AS "pendingResults", COALESCE(entries.found, 0) AS "openEntries"
-    FROM (${left(sql`${tables.runs} WHERE result_state = 'pending' AND ${IS_RETRIED}`)}) AS results
-    FULL JOIN (${left(sql`${tables.quarantine} WHERE state = 'open'`)}) AS entries USING (feed)
+    SELECT feed, sum(pending)::int AS "pendingResults", sum(open)::int AS "openEntries" FROM (
+      SELECT feed, 1 AS pending, 0 AS open FROM ${tables.runs} WHERE result_state = 'pending' AND ${IS_RETRIED}
+      UNION ALL SELECT feed, 0, 1 FROM ${tables.quarantine} WHERE state = 'open') AS unfinished
     WHERE feed NOT IN (
       SELECT name FROM ${tables.feeds} AS feed WHERE ${IS_LED}
         OR GREATEST(lease_expires_at, last_commit_at, created_at) > clock_timestamp() - interval ${RETIRED_AFTER})
-    ORDER BY feed`.execute(db);
+    GROUP BY feed ORDER BY feed`.execute(db);
   return rows;
 }
