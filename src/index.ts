@@ -23,7 +23,7 @@ export {
   followFeed,
   type WaitedOut,
 } from './library/follow-feed.js';
-export { type FeedPage, RecognitionClient } from './library/recognition-client.js';
+export { type FeedPage, type GetRunOptions, RecognitionClient } from './library/recognition-client.js';
 export type { SortedEntries } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
 export type { Cancellable, ServiceClientOptions as RecognitionClientOptions, SubmitResult } from './service/client.js';

@@ -1,7 +1,9 @@
 import { type Cancellable, requireOptions, ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
+import { ServiceError } from '../service/errors/service-error.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
-import type { Run } from './entry-types.js';
+import { FIRST_RUN_PAUSE_MS, nextRunPause, RUN_TRIES } from '../service/run-pauses.js';
+import type { ProcessingRun, Run } from './entry-types.js';
 import { isUnusable, readSingleRun } from './read-entry.js';
 import { type SortedEntries, sortEntries } from './sort-entries.js';
 
@@ -13,10 +15,15 @@ export interface FeedPage extends SortedEntries {
   readonly body: Uint8Array;
 }
 
+/** `markdown`: whether to load the recognized text. Default false. */
+export interface GetRunOptions extends Cancellable {
+  readonly markdown?: boolean | undefined;
+}
+
 /**
  * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
  * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
- * connection that the service was closing; `followFeed` retries.
+ * connection that the service was closing; `followFeed` and `waitForRun` retry.
  *
  * `feedPage`, `getRun` and `submit` return typed objects; `readPage` and `readRun` the bytes as received, with every digit.
  */
@@ -35,14 +42,9 @@ export class RecognitionClient extends ServiceClient {
   /**
    * Reads a single run in full (interface 4.3). Its status may be `processing`, and its revision newer than that of the feed's
    * entry.
-   * @param options `markdown`: whether to load the recognized text. Default false
    * @throws WrongShapeError if the answer does not match the interface or is another run
    */
-  async getRun(
-    scanId: string,
-    options: { readonly markdown?: boolean | undefined } & Cancellable = {},
-    ...more: readonly never[]
-  ): Promise<Run> {
+  async getRun(scanId: string, options: GetRunOptions = {}, ...more: readonly never[]): Promise<Run> {
     requireOptions(options, more);
     const { markdown = false, signal } = options;
     const { body } = await this.readRun(scanId, { markdown }, signal);
@@ -50,5 +52,35 @@ export class RecognitionClient extends ServiceClient {
     if (isUnusable(run)) throw new WrongShapeError(200, 'the run', [run.detail]);
     if (run.scanId !== scanId) throw new WrongShapeError(200, 'the run', ['scanId (another run)']);
     return run;
+  }
+
+  /**
+   * Waits until a run is recognized, and reads it in full. It is requested with pauses of up to ten seconds, or as long as the service
+   * asks for. Temporary failures are retried for about two minutes, among them that the id is unknown.
+   * @param options as for `getRun`; the signal ends the wait
+   * @throws the failure of the last request
+   */
+  async waitForRun(
+    scanId: string,
+    options: GetRunOptions = {},
+    ...more: readonly never[]
+  ): Promise<Exclude<Run, ProcessingRun>> {
+    requireOptions(options, more);
+    const { signal = new AbortController().signal } = options;
+    let failures = 0;
+    for (let pauseMs = FIRST_RUN_PAUSE_MS; ; pauseMs = nextRunPause(pauseMs)) {
+      let askedForMs = 0;
+      try {
+        const run = await this.getRun(scanId, options);
+        if (run.status !== 'processing') return run;
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        if (!(error instanceof ServiceError) || error.action !== 'retry' || failures === RUN_TRIES) throw error;
+        askedForMs = error.retryAfterMs ?? 0;
+      }
+      await this.clock.sleep(Math.max(pauseMs, askedForMs), signal);
+      signal.throwIfAborted();
+    }
   }
 }

@@ -65,6 +65,7 @@ export interface SubmitResult extends Submission {
  * connection that the service was closing.
  */
 export class ServiceClient implements FeedService {
+  protected readonly clock: Clock;
   readonly #http: HttpOptions;
   readonly #closed = new AbortController();
   readonly #ownDispatcher: Dispatcher | null;
@@ -82,6 +83,7 @@ export class ServiceClient implements FeedService {
     );
     const dispatcher = options.dispatcher ?? createDispatcher();
     this.#ownDispatcher = options.dispatcher === undefined ? dispatcher : null;
+    this.clock = options.clock ?? systemClock;
     this.#http = {
       base,
       apiKey: options.apiKey,
@@ -89,7 +91,7 @@ export class ServiceClient implements FeedService {
       dispatcher,
       userAgent: options.userAgent ?? 'scanfeed',
       onRequest: options.onRequest,
-      clock: options.clock ?? systemClock,
+      clock: this.clock,
       closed: this.#closed.signal,
     };
   }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
 import { type FollowOptions, followFeed, RecognitionClient, type WaitedOut } from '../../src/index.js';
 import { hastyClock } from '../support/command.js';
@@ -207,5 +208,70 @@ describe('RecognitionClient', () => {
     const error = await service.getRun('scan-3').catch((reason: unknown) => reason);
     expect(error).toMatchObject({ kind: 'wrong_shape', place: 'the run' });
     expect(String(error)).not.toContain('canary');
+  });
+});
+
+describe('waitForRun', () => {
+  /** A client that notes its pauses instead of waiting; its requests have the clock of the machine. */
+  async function impatient(apiKey?: string) {
+    const { emulator } = await open();
+    const pauses: number[] = [];
+    class ImpatientClient extends RecognitionClient {
+      protected override readonly clock = {
+        ...systemClock,
+        sleep: async (ms: number) => {
+          pauses.push(ms);
+        },
+      };
+    }
+    const client = new ImpatientClient({ baseUrl: emulator.url, apiKey: apiKey ?? emulator.apiKey });
+    undos.push(() => client.close());
+    return { emulator, client, pauses };
+  }
+  const processing = entryJson({ scanId: 'scan', status: 'processing', data: undefined });
+  const completed = entryJson({ scanId: 'scan' });
+
+  it('returns the run once it is recognized, with growing pauses before', async () => {
+    const { emulator, client, pauses } = await impatient();
+    emulator.answerRun('scan', { body: processing, times: 6 });
+    emulator.answerRun('scan', { body: completed });
+    expect(await client.waitForRun('scan')).toMatchObject({ scanId: 'scan', status: 'completed' });
+    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+  });
+
+  it('pauses for as long as the service asks when it is busy', async () => {
+    const { emulator, client, pauses } = await impatient();
+    emulator.answerRun('scan', { body: completed });
+    emulator.addFault({ kind: 'status', status: 429, retryAfter: 17, operation: 'run', next: 1 });
+    await client.waitForRun('scan');
+    expect(pauses).toEqual([17_000]);
+  });
+
+  it('gives up after about two minutes when the id is unknown', async () => {
+    const { client, pauses } = await impatient();
+    await expect(client.waitForRun('unknown')).rejects.toMatchObject({ status: 404 });
+    expect(pauses.reduce((sum, ms) => sum + ms, 0)).toBe(115_000);
+  });
+
+  it('gives up at once when the key is rejected', async () => {
+    const { client, pauses } = await impatient('another-key');
+    await expect(client.waitForRun('scan')).rejects.toMatchObject({ kind: 'http_401' });
+    expect(pauses).toEqual([]);
+  });
+
+  it('ends with the reason of the signal when it aborts during a pause', async () => {
+    const { emulator, service } = await open();
+    emulator.answerRun('scan', { body: processing });
+    const stop = new AbortController();
+    const waiting = service.waitForRun('scan', { signal: stop.signal });
+    setImmediate(() => stop.abort(new Error('no longer wanted')));
+    await expect(waiting).rejects.toThrow('no longer wanted');
+  });
+
+  it('refuses a signal in place of the options', async () => {
+    const { service } = await open();
+    await expect(service.waitForRun('scan', new AbortController().signal as never)).rejects.toMatchObject({
+      kind: 'invalid_argument',
+    });
   });
 });

@@ -1,17 +1,13 @@
 import { createPace } from '../../core/pace.js';
 import { ServiceError } from '../../service/errors/service-error.js';
+import { FIRST_RUN_PAUSE_MS, nextRunPause, RUN_TRIES } from '../../service/run-pauses.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { type RunState, readState } from './read-state.js';
 import { type Problem, problemOf, type RequestOptions, type SubmittedFile } from './submit-files.js';
 
-/** Pauses between rounds, milliseconds: doubled from the first up to the longest. */
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 10_000;
 /** Minimum time between two requests, milliseconds. */
 const SPACING_MS = 100;
-/** Number of consecutive failures after which a run is given up: about two minutes. */
-const TRIES = 15;
 /** Minimum length of a pause that is reported, milliseconds. */
 const REPORTED_PAUSE_MS = 5_000;
 
@@ -40,7 +36,7 @@ export async function awaitRuns(
     current = current.map((file) => (file.scanId === scanId && isOpen(file) ? { ...file, ...change } : file));
     for (const file of current) if (file.scanId === scanId) onFile(file);
   };
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = FIRST_RUN_PAUSE_MS; ; pauseMs = nextRunPause(pauseMs)) {
     const open = new Set(current.filter(isOpen).map(({ scanId }) => scanId as string));
     if (open.size === 0 || signal.aborted) return current;
     onRound(open.size);
@@ -84,7 +80,7 @@ function createPoller({ client, clock, signal, concurrency, perSecond }: AwaitOp
       if (!(error instanceof ServiceError)) throw error;
       const failed = (failures.get(scanId) ?? 0) + 1;
       failures.set(scanId, failed);
-      if (error.action !== 'retry' || failed >= TRIES) update(scanId, { problem: problemOf(error) });
+      if (error.action !== 'retry' || failed >= RUN_TRIES) update(scanId, { problem: problemOf(error) });
       return error.action === 'retry' ? error : null;
     }
   };

@@ -1,0 +1,11 @@
+/** Pauses between two requests for a run that is being recognized, milliseconds: doubled from the first up to the longest. */
+const LONGEST_PAUSE_MS = 10_000;
+export const FIRST_RUN_PAUSE_MS = 1_000;
+
+/** Number of consecutive failures after which waiting for a run ends: about two minutes. */
+export const RUN_TRIES = 15;
+
+/** Returns the pause after one of this length. */
+export function nextRunPause(pauseMs: number): number {
+  return Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+}
