@@ -1,7 +1,26 @@
+import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { FeedIdentity, FeedStatus, LeaseGrant } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
+
+/**
+ * Time for which a feed may be free although processes try to take it, milliseconds. It counts from the end of a lease: for so long, a
+ * free feed is left to processes that lead fewer feeds.
+ */
+const MAX_FREE_MS = 60_000;
+
+/** No process can take a free feed: another session has locked its row for a long time. */
+class FeedLocked extends Error implements Failure {
+  override readonly name = 'FeedLocked';
+  readonly kind = 'lock_timeout';
+  readonly action = 'retry';
+  constructor(feed: string, freeMs: number) {
+    super(
+      `no process has led the feed ${feed} for ${Math.floor(freeMs / 1000)} s: another session probably locks its row. Find it in pg_locks, and end it`,
+    );
+  }
+}
 
 /**
  * Waits until this process holds the lease; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
@@ -17,6 +36,7 @@ export async function takeLease(
   let first = starting;
   let failures = 0;
   let attemptFailed = false;
+  let freeSince: number | null = null;
   let pauseMs = 0;
   for (;;) {
     observer.ticked(pauseMs + stepMs);
@@ -34,10 +54,13 @@ export async function takeLease(
     try {
       const { leaseHolder } = status;
       const replaced = leaseHolder !== null && leases.mayReplace(leaseHolder, first) ? leaseHolder : null;
+      freeSince = leaseHolder === null ? (freeSince ?? check.askedAt) : null;
       // If the predecessor's last commit locks the feed, the next attempt may still replace the predecessor.
       first &&= replaced !== null;
       const isTried = mayTake(status, replaced, identity);
       const lease = isTried ? await attemptToTake(replaced, context, signal) : null;
+      const freeMs = freeSince === null || lease !== null ? 0 : check.askedAt - freeSince;
+      if (freeMs > leases.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
       // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
       if (isTried && lease === null && attemptFailed) continue;
       // Reported even without failures here: it may be the first success since renewals failed.

@@ -6,7 +6,7 @@ import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext } from '../../support/engine.js';
+import { engineContext, silentObserver } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -80,6 +80,31 @@ it('makes an attempt while another process holds the lease when the feed belongs
   const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://elsewhere.test/v1' });
   await take();
   expect(said[0]).toBe('attempt');
+});
+
+it('reports a free feed that nobody can take for a minute, and takes it once it can', async () => {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic, leaseTtlMs: 10_000 });
+  const acquireLease = store.acquireLease.bind(store);
+  store.acquireLease = async () => null; // as while another session locks the row
+  const said: string[] = [];
+  const observer = silentObserver({
+    failed: (stage, error) => said.push(`${clock.monotonic()} ${stage} ${(error as ModelFailure).kind}`),
+    recovered: (stage) => said.length > 0 && said.push(`${stage} recovered`),
+  });
+  const stop = new AbortController();
+  const context = { clock, store, observer, service: new ModelService(), leaseTtlMs: 10_000 };
+  const following = syncFeed(engineContext(context), stop.signal);
+  await clock.advance(69_000);
+  expect(said).toEqual([]);
+  await clock.advance(10_000);
+  expect(said.at(-1)).toMatch(/^7\d+(\.\d+)? lease lock_timeout$/);
+  store.acquireLease = acquireLease;
+  await clock.advance(60_000);
+  expect(said.at(-1)).toBe('lease recovered');
+  expect(store.feeds.get('default')).toMatchObject({ holder: 'test-process' });
+  stop.abort();
+  await clock.run(following);
 });
 
 it('replaces a predecessor at the first attempt of a process only, so that two that look dead to each other do not alternate', async () => {
