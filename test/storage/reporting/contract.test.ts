@@ -20,23 +20,35 @@ const COLUMNS = sql<Line>`
   WHERE c.relnamespace = 'scanfeed_reporting'::regnamespace
   ORDER BY c.relname COLLATE "C", a.attnum`;
 
-const FUNCTIONS = sql<{ text: string }>`
-  SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') returns ' || pg_get_function_result(p.oid)
-    || E'\n  ' || obj_description(p.oid, 'pg_proc') AS text
+const FUNCTIONS = sql<{ signature: string; result: string; comment: string | null }>`
+  SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ')' AS signature, pg_get_function_result(p.oid) AS result,
+    obj_description(p.oid, 'pg_proc') AS comment
   FROM pg_proc AS p WHERE pronamespace = 'scanfeed_reporting'::regnamespace ORDER BY proname COLLATE "C"`;
+
+const HEAD = `# Columns
+
+The views of the schema \`scanfeed_reporting\`, which [reports](reporting.md) read. The view \`columns\` has the same for your database,
+with the [typed views](reporting.md#typed-views) of its documents. A test writes this page from the comments in the database.
+`;
+
+const cell = (comment: string | null) => (comment ?? '').replaceAll('|', '\\|');
 
 it('the views and functions for reports match the contract when all migrations are applied', async () => {
   const lines = await bench.rows(COLUMNS);
   const functions = await bench.rows(FUNCTIONS);
-  let text = '';
+  let text = HEAD;
   let relation = '';
   for (const line of lines) {
-    if (line.relation !== relation) text += `\n${line.relation}\n  ${line.about}\n\n`;
+    if (line.relation !== relation)
+      text += `\n## ${line.relation}\n\n${line.about}.\n\n| column | type | |\n|---|---|---|\n`;
     relation = line.relation;
-    text += `  ${line.name.padEnd(24)} ${line.type.padEnd(24)} ${line.comment}\n`;
+    text += `| \`${line.name}\` | ${line.type} | ${cell(line.comment)} |\n`;
   }
-  for (const each of functions) text += `\n${each.text}\n`;
-  await expect(text.trimStart()).toMatchFileSnapshot('contract.txt');
+  text += `\n## Functions\n\n| function | returns | |\n|---|---|---|\n`;
+  for (const { signature, result, comment } of functions) {
+    text += `| \`${signature}\` | ${result} | ${cell(comment)} |\n`;
+  }
+  await expect(text).toMatchFileSnapshot('../../../docs/columns.md');
 });
 
 it('the schema of the reports contains only views with the rights of their owner when all migrations are applied', async () => {
