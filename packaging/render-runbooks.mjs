@@ -28,6 +28,7 @@ await mkdir(OUTPUT, { recursive: true });
 for (const name of await readdir(SOURCE)) {
   const html = await marked.parse(await readFile(join(SOURCE, name), 'utf8'));
   const page = join(OUTPUT, name.replace(/\.md$/, '.html'));
-  await writeFile(`${page}.new`, html);
-  await rename(`${page}.new`, page); // a running daemon may read it
+  // A running daemon may read it, and another process may render it too.
+  await writeFile(`${page}.${process.pid}`, html);
+  await rename(`${page}.${process.pid}`, page);
 }

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, Server } from 'node:net';
-import { promisify } from 'node:util';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import {
   type AdminServer,
@@ -17,6 +15,9 @@ import { MAX_AGE_MS } from '../../src/observability/admin/single-request-server.
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
+import { renderRunbooks } from '../support/runbooks.js';
+
+beforeAll(renderRunbooks);
 
 const REPORT: StatusReport = {
   feed: 'invoices',
@@ -200,7 +201,6 @@ describe('the admin server', () => {
   });
 
   test('serves the runbooks as pages whose links lead to each other, to the status and to the documentation', async () => {
-    await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
     const { get, log } = await start();
     const names = (await readdir('docs/runbooks')).filter((name) => name !== 'README.md');
     const index = await get('/runbooks/');

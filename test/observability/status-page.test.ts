@@ -1,14 +1,15 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, describe, expect, type TestContext, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, type TestContext, test } from 'vitest';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { requireTool } from '../support/deployment/tools.js';
+import { renderRunbooks } from '../support/runbooks.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
 import { INVALID_ENTRIES, manyFeeds } from '../support/status-page/many-feeds.js';
 import { boxesOf, measureContrasts, overhang, spokenOn, violationsOn } from '../support/status-page/measure.js';
 import { serveFeeds, serveStatusPage } from '../support/status-page/serve.js';
 import { caughtUp, failing, type Shown, STATES, standingBy } from '../support/status-page/states.js';
+
+beforeAll(renderRunbooks);
 
 let browser: Promise<Browser> | undefined;
 const open = new Set<() => Promise<void>>();
@@ -118,7 +119,6 @@ describe('axe-core finds nothing wrong with', () => {
       ? openList(context)
       : openPage(context, (shown ?? failing)()));
     if (name.includes('runbook')) {
-      await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
       await page.goto(`${url}runbooks/${name === 'a runbook' ? 'ScanfeedDatabaseUnavailable.md' : ''}`);
     }
     for (const width of [320, 1_280]) {
@@ -134,7 +134,6 @@ describe('axe-core finds nothing wrong with', () => {
 });
 
 test('the keyboard leads from an error to its runbook, and back to the status', async (context) => {
-  await promisify(execFile)(process.execPath, ['packaging/render-runbooks.mjs']);
   const { page, url, errors } = await openPage(context, failing());
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');

@@ -1,9 +1,12 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { STATUS_PAGE_POLICY } from '../../src/observability/status-page/status-page.js';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
+import { renderRunbooks } from '../support/runbooks.js';
 import { INVALID_ENTRIES, manyFeeds } from '../support/status-page/many-feeds.js';
 import { serveFeeds, serveStatusPage } from '../support/status-page/serve.js';
 import { caughtUp, failing, type Shown, standingBy } from '../support/status-page/states.js';
+
+beforeAll(renderRunbooks);
 
 const open = new Set<() => Promise<void>>();
 afterEach(async () => {
