@@ -15,8 +15,9 @@ export interface FeedPage extends SortedEntries {
   readonly body: Uint8Array;
 }
 
-/** `markdown`: whether to load the recognized text. Default false. */
+/** Options for reading a single run. */
 export interface GetRunOptions extends Cancellable {
+  /** Whether to load the recognized text. Default false. */
   readonly markdown?: boolean | undefined;
 }
 
