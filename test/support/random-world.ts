@@ -83,7 +83,8 @@ export class RandomWorld {
         await former.commit([entryJson(this.#version()), entryJson({ ...this.#version(), status: 'odd' })]);
         await commitPending(former, this.#version());
         await this.#take(feed);
-        await forgetFeed(bench.connection, { feed: former.lease.feed, to: feed, replaced: former.lease.holder });
+        await bench.store.releaseLease(former.lease);
+        await forgetFeed(bench.connection, former.lease.feed, feed);
       },
     };
   }

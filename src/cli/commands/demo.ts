@@ -12,7 +12,6 @@ import { showProgress } from '../../demo/progress.js';
 import { createLogger } from '../../observability/log/logger.js';
 import { environmentWith, isSet, readSettings, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import { forgetFeed } from '../../storage/feeds/forget-feed.js';
 import { thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { untilStopped } from '../context/stop-signals.js';
@@ -120,15 +119,10 @@ async function prepareFolder(directory: string): Promise<void> {
   }
 }
 
-/** Starts the feed again if the emulator's port has changed since the last start. What is stored is not stored again. */
+/** Continues the feed at the emulator's address: its port may have changed since the last start, but it is the same service. */
 async function followEmulator({ database: settings, feed, service }: SettingsFor<Group>): Promise<void> {
   await migrateSchema(settings);
-  await withDatabase(settings, async ({ feeds, connection }) => {
-    const stored = await feeds.find(feed.name);
-    if (stored === undefined || stored.baseUrl === service.baseUrl) return;
-    // The database has just been started: a leader of before is dead.
-    await forgetFeed(connection, { feed: feed.name, to: null, replaced: stored.leader });
-  });
+  await withDatabase(settings, ({ feeds }) => feeds.setBaseUrl(feed.name, service.baseUrl));
 }
 
 /** Starts the daemon with error logs only. The progress line shows everything else. */

@@ -66,7 +66,7 @@ async function forget(name: string, { dryRun = false, ...options }: Given, io: C
         io.write(options.json ? `${JSON.stringify({ feed: name, to, dryRun, ...left })}\n` : said);
       if (dryRun) return report(plan);
       await confirm(io, { plan, question: 'Forget the feed?', yes: options.yes === true });
-      if (!(await forgetFeed(store.connection, { feed: name, to }))) {
+      if (!(await forgetFeed(store.connection, name, to))) {
         throw new CommandFailure('a feed was started or removed in the meantime; try again', EXIT.tryAgain);
       }
       report(`The feed ${name} is forgotten; ${fate}.\n`);

@@ -34,6 +34,11 @@ export function createFeeds({ db, tables }: StoreConnection) {
         ])
         .executeTakeFirst(),
 
+    /** Sets the address of the feed's service, which is the same service. */
+    async setBaseUrl(name: string, baseUrl: string): Promise<void> {
+      await db.updateTable('feeds').set({ base_url: baseUrl }).where('name', '=', name).execute();
+    },
+
     async listNames(): Promise<readonly string[]> {
       const rows = await db.selectFrom('feeds').select('name').orderBy('name').execute();
       return rows.map(({ name }) => name);

@@ -25,29 +25,18 @@ export async function countBelongings({ db, tables }: StoreConnection, feed: str
   return rows[0] as Belongings;
 }
 
-interface Forgetting {
-  readonly feed: string;
-  /** The feed that its runs and its quarantine belong to afterwards; null: they keep the name of the feed. */
-  readonly to: string | null;
-  /** A dead process, whose lease does not count. */
-  readonly replaced?: string | null;
-}
-
 /**
  * Deletes a feed with its positions, passes and errors in one transaction. Returns false, and changes nothing, if a process holds its
  * lease or there is no feed `to`.
+ * @param to the feed that its runs and its quarantine belong to afterwards; null: they keep the name of the feed
  */
-export function forgetFeed(
-  { db, tables }: StoreConnection,
-  { feed, to, replaced = null }: Forgetting,
-): Promise<boolean> {
+export function forgetFeed({ db, tables }: StoreConnection, feed: string, to: string | null): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     // In the order of every other writer: feeds, quarantine, the clock, runs.
     const { rows } = await sql<{ name: string; leader: string | null }>`
       SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
       FOR UPDATE`.execute(tx);
-    const leader = rows.find(({ name }) => name === feed)?.leader ?? null;
-    if (leader !== null && leader !== replaced) return false;
+    if (rows.some(({ name, leader }) => name === feed && leader !== null)) return false;
     if (to !== null) {
       if (!rows.some(({ name }) => name === to)) return false;
       // Of an entry that both feeds have, one row is kept: an open one instead of a discarded one.
