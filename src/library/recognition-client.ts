@@ -3,6 +3,7 @@ import { WrongShapeError } from '../service/errors/body-errors.js';
 import { ServiceError } from '../service/errors/service-error.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import { FIRST_RUN_PAUSE_MS, nextRunPause, RUN_TRIES } from '../service/run-pauses.js';
+import { sleepUntilAny } from '../sync/waiting/wake-up.js';
 import type { ProcessingRun, Run } from './entry-types.js';
 import { isUnusable, readSingleRun } from './read-entry.js';
 import { type SortedEntries, sortEntries } from './sort-entries.js';
@@ -80,7 +81,7 @@ export class RecognitionClient extends ServiceClient {
         if (!(error instanceof ServiceError) || error.action !== 'retry' || failures === RUN_TRIES) throw error;
         askedForMs = error.retryAfterMs ?? 0;
       }
-      await this.clock.sleep(Math.max(pauseMs, askedForMs), signal);
+      await sleepUntilAny(this.clock, Math.max(pauseMs, askedForMs), signal, this.closed);
       signal.throwIfAborted();
     }
   }

@@ -66,6 +66,8 @@ export interface SubmitResult extends Submission {
  */
 export class ServiceClient implements FeedService {
   protected readonly clock: Clock;
+  /** Aborts when the client is closed. */
+  protected readonly closed: AbortSignal;
   readonly #http: HttpOptions;
   readonly #closed = new AbortController();
   readonly #ownDispatcher: Dispatcher | null;
@@ -84,6 +86,7 @@ export class ServiceClient implements FeedService {
     const dispatcher = options.dispatcher ?? createDispatcher();
     this.#ownDispatcher = options.dispatcher === undefined ? dispatcher : null;
     this.clock = options.clock ?? systemClock;
+    this.closed = this.#closed.signal;
     this.#http = {
       base,
       apiKey: options.apiKey,
@@ -92,7 +95,7 @@ export class ServiceClient implements FeedService {
       userAgent: options.userAgent ?? 'scanfeed',
       onRequest: options.onRequest,
       clock: this.clock,
-      closed: this.#closed.signal,
+      closed: this.closed,
     };
   }
 

@@ -268,6 +268,22 @@ describe('waitForRun', () => {
     await expect(waiting).rejects.toThrow('no longer wanted');
   });
 
+  it('ends when the client is closed during a pause', async () => {
+    const { emulator } = await open();
+    emulator.addFault({ kind: 'status', status: 429, retryAfter: 3_600, operation: 'run', next: 1 });
+    class ClosedClient extends RecognitionClient {
+      protected override readonly clock = {
+        ...systemClock,
+        sleep: (ms: number, signal: AbortSignal) => {
+          void this.close();
+          return systemClock.sleep(ms, signal);
+        },
+      };
+    }
+    const client = new ClosedClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
+    await expect(client.waitForRun('scan')).rejects.toMatchObject({ kind: 'closed' });
+  });
+
   it('refuses a signal in place of the options', async () => {
     const { service } = await open();
     await expect(service.waitForRun('scan', new AbortController().signal as never)).rejects.toMatchObject({
