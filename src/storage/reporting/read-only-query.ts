@@ -74,7 +74,7 @@ async function begin(client: pg.Client, { role, schema }: ReadOnlyQuery): Promis
 }
 
 /** A query that begins with EXPLAIN, perhaps after comments. No cursor can be declared for it, and its result is short. */
-const IS_EXPLAIN = /^(?:\s|--.*\n|\/\*[\s\S]*?\*\/)*explain\b/i;
+const IS_EXPLAIN = /^(?:\s|--.*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*explain\b/i;
 
 async function readAll(client: pg.Client, text: string, receive: Receive): Promise<void> {
   // The extended protocol accepts only one statement, so the text cannot end the transaction.

@@ -67,6 +67,11 @@ describe('sql', () => {
     expect({ exitCode, err }).toEqual({ exitCode: 1, err: expect.stringContaining('(SQLSTATE 25006)') });
   });
 
+  it('runs a query below many lines of comments', async () => {
+    const { out } = await run(`${'/* a line of the header **/\n'.repeat(29)}SELECT 1 AS one`, ['--csv']);
+    expect(out).toBe('one\r\n1\r\n');
+  }, 10_000);
+
   it('reads the query from a file, and tells a misspelt option from a comment', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sql-'));
     await writeFile(join(folder, 'q.sql'), 'SELECT 1 AS a;\n');
