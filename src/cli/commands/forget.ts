@@ -6,16 +6,16 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { requireFeed, withDatabase } from '../context/with-feed.js';
 import { counted } from '../terminal/format.js';
+import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
-interface Given {
+interface Given extends ProgressOptions {
   readonly to?: string;
   readonly dryRun?: boolean;
   readonly feed?: string;
   readonly yes?: true;
-  readonly json?: true;
 }
 
-/** Deadline of a statement, milliseconds: handing over a million runs takes a minute or two. */
+/** Deadline of a statement, milliseconds: some read all runs. */
 const DEADLINE_MS = 3_600_000;
 
 const examples = `
@@ -39,6 +39,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addOption(dryRunOption())
     .option('--yes', 'do not ask')
     .addOption(entryOption())
+    .addOption(quietOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((feed: string, options: Given) => forget(feed, options, io));
@@ -66,7 +67,11 @@ async function forget(name: string, { dryRun = false, ...options }: Given, io: C
         io.write(options.json ? `${JSON.stringify({ feed: name, to, dryRun, ...left })}\n` : said);
       if (dryRun) return report(plan);
       await confirm(io, { plan, question: 'Forget the feed?', yes: options.yes === true });
-      if (!(await forgetFeed(store.connection, name, to))) {
+      const figures = (done: number) => ({ done, total: left.runs, what: 'runs handed over' });
+      const isForgotten = await withProgress(io, options, 'forgetting', ({ show }) =>
+        forgetFeed(store.connection, name, to, (runs) => show(figures(runs))),
+      );
+      if (!isForgotten) {
         throw new CommandFailure('a feed was started or removed in the meantime; try again', EXIT.tryAgain);
       }
       report(`The feed ${name} is forgotten; ${fate}.\n`);

@@ -6,6 +6,9 @@ import { IS_LED, LEADER } from '../tables/lease-columns.js';
 /** Time without a leader after which a feed counts as retired: longer than a restart of its process takes. */
 const RETIRED_AFTER = sql.lit('10 minutes');
 
+/** Maximum number of runs that one transaction hands over: commits of all feeds wait until it has ended. */
+const RUNS_PER_BATCH = 2_000;
+
 /** The rows of other tables that name a feed. */
 export interface Belongings {
   readonly runs: number;
@@ -26,32 +29,55 @@ export async function countBelongings({ db, tables }: StoreConnection, feed: str
 }
 
 /**
- * Deletes a feed with its positions, passes and errors in one transaction. Returns false, and changes nothing, if a process holds its
- * lease or there is no feed `to`.
+ * Hands the runs of a feed over in batches, then deletes the feed with its positions, passes and errors. Returns false, and keeps the
+ * feed, if a process holds its lease or there is no feed `to`.
  * @param to the feed that its runs and its quarantine belong to afterwards; null: they keep the name of the feed
+ * @param onRuns called with the number of runs that are handed over
  */
-export function forgetFeed({ db, tables }: StoreConnection, feed: string, to: string | null): Promise<boolean> {
-  return db.transaction().execute(async (tx) => {
-    // In the order of every other writer: feeds, quarantine, the clock, runs.
-    const { rows } = await sql<{ name: string; leader: string | null }>`
-      SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
-      FOR UPDATE`.execute(tx);
-    if (rows.some(({ name, leader }) => name === feed && leader !== null)) return false;
+export async function forgetFeed(
+  { db, tables }: StoreConnection,
+  feed: string,
+  to: string | null,
+  onRuns: (runs: number) => void = () => {},
+): Promise<boolean> {
+  /** Runs work in a transaction during which no process can take the lease of the feed. */
+  const whileRetired = (work: (tx: typeof db) => Promise<unknown>) =>
+    db.transaction().execute(async (tx) => {
+      // In the order of every other writer: feeds, quarantine, the clock, runs.
+      const { rows } = await sql<{ name: string; leader: string | null }>`
+        SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
+        FOR UPDATE`.execute(tx);
+      if (rows.some(({ name, leader }) => name === feed && leader !== null)) return false;
+      if (to !== null && !rows.some(({ name }) => name === to)) return false;
+      await work(tx);
+      return true;
+    });
+  for (let [last, runs, isMore] = ['', 0, to !== null]; isMore; ) {
+    // Without locks: it takes long if few of all runs are of this feed.
+    const found = await sql<{ scan_id: string }>`
+      SELECT scan_id FROM ${tables.runs} WHERE feed = ${feed} AND scan_id > ${last} ORDER BY scan_id
+      LIMIT ${RUNS_PER_BATCH}`.execute(db);
+    const ids = found.rows.map(({ scan_id }) => scan_id);
+    const isHandedOver = await whileRetired(async (tx) => {
+      await sql`SELECT ${tables.lockChangeClock}`.execute(tx);
+      await sql`
+        UPDATE ${tables.runs} SET feed = ${to}, synced_at = statement_timestamp(), change_seq = ${tables.nextChange}
+        WHERE scan_id = ANY (${ids}) AND feed = ${feed}`.execute(tx);
+    });
+    if (!isHandedOver) return false;
+    [last, runs, isMore] = [ids.at(-1) ?? '', runs + ids.length, ids.length === RUNS_PER_BATCH];
+    onRuns(runs);
+  }
+  return whileRetired(async (tx) => {
     if (to !== null) {
-      if (!rows.some(({ name }) => name === to)) return false;
       // Of an entry that both feeds have, one row is kept: an open one instead of a discarded one.
       await sql`
         DELETE FROM ${tables.quarantine} USING ${tables.quarantine} AS own, ${tables.quarantine} AS other
         WHERE own.feed = ${feed} AND other.feed = ${to} AND own.identity = other.identity AND quarantine.id =
           CASE WHEN own.state = 'open' AND other.state = 'discarded' THEN other.id ELSE own.id END`.execute(tx);
       await sql`UPDATE ${tables.quarantine} SET feed = ${to} WHERE feed = ${feed}`.execute(tx);
-      await sql`SELECT ${tables.lockChangeClock}`.execute(tx);
-      await sql`
-        UPDATE ${tables.runs} SET feed = ${to}, synced_at = statement_timestamp(), change_seq = ${tables.nextChange}
-        WHERE feed = ${feed}`.execute(tx);
     }
     await sql`DELETE FROM ${tables.feeds} WHERE name = ${feed}`.execute(tx); // a trigger deletes its positions
-    return true;
   });
 }
 

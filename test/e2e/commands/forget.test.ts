@@ -124,6 +124,18 @@ describe('forget', () => {
     expect(await feedsOf('feeds', 'name')).toEqual(['former', 'other']);
   });
 
+  it('hands many runs over in several transactions, between which other feeds can commit', async () => {
+    await bench.rows(sql`INSERT INTO ${tables.runs} (scan_id, revision, status, environment, file_name, partner_test_mode,
+        result_state, feed, stored_by, repaired, first_synced_at, synced_at, change_seq)
+      SELECT 'many ' || n, 1, 'failed', 'prod', '', false, 'complete', 'former', 'feed', false, now(), now(), 0
+      FROM generate_series(1, 5000) AS n`);
+    await run('former --to other --yes');
+    expect(
+      await bench.rows(sql`SELECT count(*)::int AS runs, count(DISTINCT xmin::text)::int AS transactions
+        FROM ${tables.runs} WHERE feed = 'other' AND scan_id LIKE 'many%'`),
+    ).toEqual([{ runs: 5_000, transactions: 3 }]);
+  });
+
   it('lets the feed start again at another address', async () => {
     const moved = testFeed({ name: 'former', baseUrl: 'https://moved.test/v1' });
     await expect(bench.store.acquireLease(moved, 'daemon', 30_000)).rejects.toThrow('run `scanfeed forget former`');
