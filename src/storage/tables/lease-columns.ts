@@ -11,8 +11,12 @@ export const IS_LED = sql`(clock_timestamp() BETWEEN feed.lease_renewed_at AND f
 /** For a row `feed`: the process that holds its lease now; null: none. */
 export const LEADER = sql<string | null>`CASE WHEN ${IS_LED} THEN lease_holder END`;
 
-/** For a row `feed`: the time until which an operator accepts that most entries are unusable; null if that time has passed. */
-export const ACCEPTS_BAD_UNTIL = sql<Date | null>`CASE WHEN clock_timestamp() < feed.accepts_bad_until THEN feed.accepts_bad_until END`;
+/**
+ * For a row `feed`: the time until which an operator accepts that most entries are unusable; null if it has passed, or is further ahead
+ * than a command allows: the clock was set back.
+ */
+export const ACCEPTS_BAD_UNTIL = sql<Date | null>`CASE WHEN feed.accepts_bad_until > clock_timestamp()
+  AND feed.accepts_bad_until <= clock_timestamp() + interval '24 hours' THEN feed.accepts_bad_until END`;
 
 /**
  * Assignments to a row `feed` that renew its lease. The data was complete as of a time by the clock of then: if the row has a later time
