@@ -288,6 +288,15 @@ describe('the script of the page', () => {
     expect(errors.filter((error) => !error.includes('ERR_CONNECTION_REFUSED'))).toEqual([]);
   });
 
+  test('says that the feed is perhaps no longer followed when it was removed', async (context) => {
+    const { page, url, show } = await openList(context);
+    await page.goto(`${url}feeds/gutmann-haus`);
+    show(...manyFeeds(3).filter(({ report }) => report.feed !== 'gutmann-haus'));
+    await page.clock.fastForward(5_000);
+    await gone(page).waitFor();
+    expect(await gone(page).textContent()).toMatch(/^scanfeed does not answer, or no longer follows this feed\./);
+  });
+
   test('asks for nothing while the tab is hidden or the updates are paused, and for one update afterwards', async (context) => {
     const { page, requests } = await openPage(context, caughtUp());
     const setHidden = (hidden: boolean) =>
