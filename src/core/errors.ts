@@ -9,7 +9,7 @@ export interface Failure {
   readonly action: 'retry' | 'hold' | 'data';
   /** The constraint of a table that refused the values. */
   readonly constraint?: string | undefined;
-  /** Whether a statement failed, and not a request. */
+  /** Whether the database failed, and not the service: both have the kind `connection`. */
   readonly ofDatabase?: boolean | undefined;
   /** Minimum pause before the next try, milliseconds. */
   readonly retryAfterMs?: number | undefined;
@@ -32,16 +32,14 @@ export interface CurrentError {
   readonly nextTryAt: string;
 }
 
-/** Kinds of a wrong key or organization, and kinds of the database without a SQLSTATE. */
+/** Kinds of a wrong key or organization. */
 const KEY_KINDS = ['http_401', 'http_403', 'api_key', 'another_organization'];
-const DATABASE_KINDS = ['schema', 'time_zone'];
 
-/** Returns the name of the runbook for an error. Its kind does not suffice: `connection` fails to the service and to the database. */
+/** Returns the name of the runbook for an error. */
 export function runbookOf(error: unknown): string {
-  const { kind } = classifyError(error);
+  const { kind, ofDatabase } = classifyError(error);
   if (KEY_KINDS.includes(kind)) return 'ScanfeedAuthenticationFailing';
-  const isOfDatabase = DATABASE_KINDS.includes(kind) || (error instanceof Error && 'sqlstate' in error);
-  return isOfDatabase ? 'ScanfeedDatabaseUnavailable' : 'ScanfeedErrorRatioHigh';
+  return ofDatabase ? 'ScanfeedDatabaseUnavailable' : 'ScanfeedErrorRatioHigh';
 }
 
 /** Classifies an error. An error without a kind and an action is a bug in scanfeed: it is retried and counted. */

@@ -72,6 +72,7 @@ export class DatabaseError extends Error implements Failure {
 /** The schema in the database is missing, or this release cannot use it. Retried slowly. */
 export class SchemaMismatch extends Error implements Failure {
   override readonly name = 'SchemaMismatch';
+  readonly ofDatabase = true;
   readonly kind = 'schema';
   readonly action = 'hold';
 }

@@ -8,6 +8,7 @@ const INVALID_VALUE = '22023';
 /** PostgreSQL does not know the time zone of the setting, which Node.js knows. */
 export class UnknownTimeZone extends Error implements Failure {
   override readonly name = 'UnknownTimeZone';
+  readonly ofDatabase = true;
   readonly kind = 'time_zone';
   readonly action = 'hold';
   constructor(zone: string) {
