@@ -75,18 +75,7 @@ export function createErrorRecorder(write: (records: readonly ErrorRecord[]) => 
   };
 }
 
-function recordOf(outage: Outage, now: number): ErrorRecord {
-  const { stage, number, kind, message, held, runbook, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
+function recordOf({ since: _, begunAt, failedAt, nextTryAt, endedAt, ...outage }: Outage, now: number): ErrorRecord {
   const times = { sinceMs: now - begunAt, lastMs: now - failedAt, nextTryMs: now - nextTryAt };
-  return {
-    stage,
-    number,
-    kind,
-    message,
-    held,
-    runbook,
-    failures,
-    ...times,
-    endedMs: endedAt === null ? null : now - endedAt,
-  };
+  return { ...outage, ...times, endedMs: endedAt === null ? null : now - endedAt };
 }

@@ -147,7 +147,6 @@ export class FaultyProcess {
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),
       notYetQuarantined: through(store.notYetQuarantined),
-      acceptsBad: through(store.acceptsBad),
       nextPass: through(store.nextPass),
       readLastPass: through(store.readLastPass),
       beginPass: through(store.beginPass),

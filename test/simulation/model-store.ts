@@ -204,7 +204,7 @@ export class ModelStore implements FeedStore {
       endReached: (feed?.endReachedAt ?? null) !== null,
       backfillComplete: feed !== undefined && historyIsComplete(feed),
       stuckSince: dateOf(feed?.stuckSince),
-      acceptsBadUntil: null,
+      acceptsBadUntil: null, // no operator accepts anything here
       pendingResults,
       quarantinedEntries,
       runsWithoutData,
@@ -305,11 +305,6 @@ export class ModelStore implements FeedStore {
 
   async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
     return this.#rows.notYetQuarantined(entries, name);
-  }
-
-  /** No operator accepts anything here. */
-  async acceptsBad(): Promise<boolean> {
-    return false;
   }
 
   async storePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}

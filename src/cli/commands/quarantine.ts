@@ -6,7 +6,7 @@ import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../cont
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
-import { hoursOption, idOption, numberOption } from '../context/parse-options.js';
+import { idOption, intervalOption, numberOption } from '../context/parse-options.js';
 import { type FeedCommandContext, type FeedOptions, withFeed, withFeedOf } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatSeconds, formatTime, printable } from '../terminal/format.js';
@@ -64,7 +64,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   command
     .command('accept')
     .description('Let a feed that holds because most of its entries are unusable continue without them.')
-    .addOption(new Option('--for <duration>', 'for this long, such as 1h, at most 24h').argParser(hoursOption))
+    .addOption(new Option('--for <duration>', 'for this long, such as 1h, at most 24h').argParser(intervalOption))
     .option('--stop', 'hold again from now on')
     .option('--yes', 'do not ask')
     .addOption(feedOption())

@@ -23,8 +23,6 @@ export function idOption(text: string): string {
 
 /** Reads an option such as `5s`, in milliseconds. */
 export const intervalOption = durationOption(durationKind('1s', '1d'));
-/** The same for `1h`, at most a day. */
-export const hoursOption = durationOption(durationKind('1m', '24h'));
 /** The same for `30d`. */
 export const periodOption = durationOption(window);
 

@@ -45,11 +45,12 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
 /** Requests a pass, which the running daemon or the next one runs. Waits for its end with `--wait`. */
 export async function requestPass(
   request: () => Promise<PassRequest>,
-  { wait, json, quiet }: PassOptions,
+  options: PassOptions,
   work: FeedCommandContext,
   io: CommandProcess,
   summary: (pass: RequestedPass) => Promise<string>,
 ): Promise<void> {
+  const { wait, json } = options;
   const { name, leader } = work.feed;
   const { joined, ...pass } = await request();
   const announce = (next: string) => {
@@ -61,13 +62,7 @@ export async function requestPass(
     return;
   }
   const begin = () => announce(leader === null ? NO_DAEMON : '');
-  const done = await untilFinished(
-    { ...pass, joined },
-    work,
-    io,
-    { ...(json && { json }), ...(quiet && { quiet }) },
-    begin,
-  );
+  const done = await untilFinished({ ...pass, joined }, work, io, options, begin);
   const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
   io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
   if (done.cancelled) {

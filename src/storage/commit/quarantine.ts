@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { QuarantineEntry, QuarantineStore } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { ACCEPTS_BAD_UNTIL } from '../tables/lease-columns.js';
 import { isDeleted } from '../tables/retention.js';
 import type { QuarantineState } from '../tables/schema.js';
 
@@ -34,14 +33,6 @@ export function createQuarantine(connection: StoreConnection): QuarantineStore {
     async notYetQuarantined(feed, entries) {
       const known = await findQuarantined(connection, feed, entries);
       return entries.filter((entry) => !known.has(identityOf(entry)));
-    },
-
-    async acceptsBad(feed) {
-      const accepted = connection.db
-        .selectFrom('feeds as feed')
-        .where('name', '=', feed)
-        .select(ACCEPTS_BAD_UNTIL.as('until'));
-      return ((await accepted.executeTakeFirst())?.until ?? null) !== null;
     },
   };
 }

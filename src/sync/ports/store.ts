@@ -161,8 +161,6 @@ export interface PendingStore {
 export interface QuarantineStore {
   /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
   notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
-  /** Returns whether an operator accepts now that most entries of the feed are unusable, so that it is not held. */
-  acceptsBad(feed: string): Promise<boolean>;
 }
 
 /** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */

@@ -28,7 +28,8 @@ export async function storePage(
     try {
       breaker.check(page.items, bad);
     } catch (mostlyBad) {
-      if (!(await store.acceptsBad(lease.feed))) throw mostlyBad;
+      const { acceptsBadUntil } = await store.readStatus(lease.feed);
+      if (acceptsBadUntil === null) throw mostlyBad;
     }
     const outcome = await overlapping(() => {
       target.onStep();
