@@ -1,10 +1,9 @@
 import { FormData } from 'undici';
-import { filterParameters } from '../core/feed-filters.js';
+import { filterParameters, UNFILTERED } from '../core/feed-filters.js';
 import type { FeedRequest } from '../sync/ports/index.js';
 import { InvalidArgumentError } from './errors/request-errors.js';
 import { dateOf } from './feed-query.js';
 
-const STATUSES: ReadonlySet<string> = new Set(['completed', 'failed']);
 const ENVIRONMENTS: ReadonlySet<string> = new Set(['prod', 'test', 'all']);
 
 /** A PDF to submit (interface 4.1). */
@@ -30,11 +29,8 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
   if (!Number.isInteger(limit) || limit < 1 || limit > 200) {
     throw new InvalidArgumentError('limit must be a whole number from 1 to 200');
   }
-  if (
-    !Array.isArray(filters.status) ||
-    filters.status.length === 0 ||
-    !filters.status.every((each) => STATUSES.has(each))
-  )
+  const { status } = filters;
+  if (!Array.isArray(status) || status.length === 0 || !status.every((each) => UNFILTERED.status.includes(each)))
     throw new InvalidArgumentError('status must be a list of completed, failed or both');
   if (!ENVIRONMENTS.has(filters.environment)) throw new InvalidArgumentError('environment must be prod, test or all');
   const parameters: [string, string][] = [...filterParameters(filters), ['limit', String(limit)]];

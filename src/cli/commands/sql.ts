@@ -134,15 +134,8 @@ function printTable(io: CommandProcess): Printer {
       // A column alone, such as a plan, is not cut; wide rows are shown like those of psql with \x auto.
       const lines = table(rows, layout, null);
       const isWide = io.columns !== null && lines.split('\n').some((line) => [...line].length > (io.columns ?? 0));
-      io.write(
-        isWide && columns.length > 1
-          ? expanded(
-              rows,
-              layout.map(({ head }) => head),
-              io.columns,
-            )
-          : lines,
-      );
+      const heads = layout.map(({ head }) => head);
+      io.write(isWide && heads.length > 1 ? expanded(rows, heads, io.columns) : lines);
       io.note(
         isCut
           ? `the first ${rows.length} rows; --csv and --json print all\n`

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
-import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
 import type { Refreshed } from '../../storage/reporting/refresh-reports.js';
@@ -15,7 +14,7 @@ import { counted } from '../terminal/format.js';
 import { type ProgressOptions, quietOption } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 import { dbtSources } from '../views/dbt-sources.js';
-import { refreshWithProgress } from '../views/refresh-with-progress.js';
+import { type ReportsWork, refreshWithProgress } from '../views/refresh-with-progress.js';
 import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
 
 interface Given extends ProgressOptions {
@@ -90,7 +89,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addOption(quietOption())
     .addOption(json())
     .action((name: string, { feed, ...options }: Given & { drop?: true }) =>
-      withReports(io, feed, (connection, readerRole) => storeRows(name, options, { connection, readerRole }, io)),
+      withReports(io, feed, (reports) => storeRows(name, options, reports, io)),
     );
   command
     .command('index')
@@ -102,11 +101,11 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addOption(quietOption())
     .addOption(json())
     .action((name: string | undefined, columns: readonly string[], { list, feed, ...options }: IndexGiven) =>
-      withReports(io, feed, async (connection, readerRole) => {
-        if (list) return listIndexes(options.json ?? false, connection, io);
+      withReports(io, feed, async (reports) => {
+        if (list) return listIndexes(options.json ?? false, reports.connection, io);
         if (name === undefined || columns.length === 0)
           throw new CommandFailure('name a view and the columns of the index, or --list', EXIT.usage);
-        return changeIndex(name, columns, options, { connection, readerRole }, io);
+        return changeIndex(name, columns, options, reports, io);
       }),
     );
   for (const part of command.commands) part.addOption(entryOption());
@@ -115,17 +114,18 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function withReports(
   io: CommandProcess,
   feed: string | undefined,
-  work: (connection: StoreConnection, readerRole: string | null) => Promise<void>,
+  work: (reports: ReportsWork) => Promise<void>,
 ): Promise<void> {
   const settings = await readSchemaSettings(io, feed);
-  return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole), DEADLINE_MS);
+  const { readerRole } = settings;
+  return withDatabase(settings, ({ connection }) => work({ connection, readerRole }), DEADLINE_MS);
 }
 
 function refresh(options: Given & { all?: true }, io: CommandProcess): Promise<void> {
   const { all, feed, json } = options;
-  return withReports(io, feed, async (connection, readerRole) => {
-    if (all) await forgetProgress(connection);
-    const done = await refreshWithProgress({ connection, readerRole }, options, io);
+  return withReports(io, feed, async (reports) => {
+    if (all) await forgetProgress(reports.connection);
+    const done = await refreshWithProgress(reports, options, io);
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));
@@ -145,7 +145,7 @@ function describe({ views, columns, built }: Refreshed): string {
 }
 
 function list({ feed, json }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, feed, async (connection) => {
+  return withReports(io, feed, async ({ connection }) => {
     const views = await listReportViews(connection);
     if (json) io.write(`${JSON.stringify(views)}\n`);
     else if (views.length === 0) io.write('No documents have been scanned yet: run `scanfeed views refresh`.\n');
@@ -167,7 +167,7 @@ function rowsOf({ arrays, history }: ReportView | ListedView): string {
 }
 
 function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, feed, async (connection) => {
+  return withReports(io, feed, async ({ connection }) => {
     const view = await findView(name, connection);
     const { slug: documentType, arrays, history } = view;
     if (json) {
@@ -182,7 +182,7 @@ function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<
 }
 
 function showSources(name: string | undefined, { feed }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, feed, async (connection) => {
+  return withReports(io, feed, async ({ connection }) => {
     const known = name === undefined ? await readReportViews(connection) : [await findView(name, connection)];
     const typed = new Map(known.map((view) => [view.name, view]));
     const views = (await readDescribedViews(connection)).filter((view) => typed.has(view.name));

@@ -46,18 +46,20 @@ export async function changeIndex(
   const view = await findView(name, connection);
   requireColumns(view, columns);
   const same = await findIndexesOn(name, columns, connection);
+  const report = (index: 'created' | 'dropped' | 'unchanged', said: string) =>
+    io.write(options.json ? `${JSON.stringify({ view: name, columns, index })}\n` : said);
   if (drop) {
     if (same.length === 0) throw new CommandFailure(`${name} has no index on ${columns.join(', ')}`);
     for (const index of same) await dropStoredIndex(connection, index.name);
-    return io.write(`Dropped the index of ${name} on ${columns.join(', ')}.\n`);
+    return report('dropped', `Dropped the index of ${name} on ${columns.join(', ')}.\n`);
   }
-  if (same.some(({ valid }) => valid)) return io.write(`${name} already has this index.\n`);
+  if (same.some(({ valid }) => valid)) return report('unchanged', `${name} already has this index.\n`);
   if (!(await isStored(connection, view.id))) await changeStorage(view, true, options, work, io);
   if (!(await isStored(connection, view.id)))
     throw new CommandFailure(`another process is building ${name}; try again`, EXIT.tryAgain);
   for (const index of same) await dropStoredIndex(connection, index.name);
   await withProgress(io, options, 'creating the index', () => createStoredIndex(connection, view, columns));
-  io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
+  report('created', `Created an index of ${name} on ${columns.join(', ')}.\n`);
 }
 
 export async function listIndexes(json: boolean, connection: StoreConnection, io: CommandProcess): Promise<void> {

@@ -1,8 +1,6 @@
 import type { FreshnessClaim } from '../ports/index.js';
 import type { CheckedPage } from './page.js';
 
-export type FreshnessClaims = ReturnType<typeof createFreshnessClaims>;
-
 /**
  * Derives from the pages of a feed, in order, what their commits may claim (promise 10). At the end of the feed, that is the time of
  * the poll. Before it, only delivery times show how far the feed was read, and the clock that sets them may differ from any other.

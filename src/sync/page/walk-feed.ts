@@ -39,12 +39,8 @@ export function walkFeed(start: Position, context: WalkContext, signal: AbortSig
   let items: readonly unknown[] | null = null;
   let previous: PossibleEnd | null = null;
   return async () => {
-    const page = await requestFitting(
-      at,
-      { filters, markdown, limit: pageLimitAt(at, previous, pageLimit) },
-      context,
-      signal,
-    );
+    const limit = pageLimitAt(at, previous, pageLimit);
+    const page = await requestFitting(at, { filters, markdown, limit }, context, signal);
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
     const ending = await findEnding(page, previous, filters, context.service, signal);
     if (ending.failure !== undefined) throw ending.failure;

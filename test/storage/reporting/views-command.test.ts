@@ -111,7 +111,11 @@ describe('views', () => {
     await store({ nummer: 'RE-2', neu: 1 }, 'rechnung', 'scan-2');
     await run('refresh');
     expect((await run('index --list')).out).toContain('nummer, completed_at');
-    expect((await run('index document_rechnung nummer completed_at --drop')).exitCode).toBe(0);
+    const changed = async (drop = '') =>
+      JSON.parse((await run(`index document_rechnung nummer completed_at --json${drop}`)).out);
+    const index = { view: 'document_rechnung', columns: ['nummer', 'completed_at'] };
+    expect(await changed()).toEqual({ ...index, index: 'unchanged' });
+    expect(await changed(' --drop')).toEqual({ ...index, index: 'dropped' });
     expect((await run('index --list')).out).toBe('There are no indexes.\n');
   });
 
