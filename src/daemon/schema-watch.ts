@@ -129,7 +129,7 @@ export function watchSchema(
      */
     ready: async (signal: AbortSignal): Promise<void> =>
       isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal),
-    /** Returns whether this release can still use the schema, unless that was checked just before. Rejects if that is not known. */
+    /** Returns whether this release can still use the schema; checks it if the last check is too old. Rejects if the check fails. */
     isUsable,
   };
 }

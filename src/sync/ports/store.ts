@@ -101,9 +101,7 @@ export interface ProcessStore {
 
 /** Reads the figures of feeds, also with the renewal of their leases. */
 export interface StatusStore {
-  /**
-   * Extends the lease after the current commit of its feed; null if it was lost, or if this release can no longer use the schema.
-   */
+  /** Extends the lease after the current commit of its feed; null if it was lost. */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null>;
   /**
    * Extends many leases without waiting for commits: a lease whose feed is locked by a commit is reported but not extended. Returns
