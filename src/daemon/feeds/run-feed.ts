@@ -117,14 +117,15 @@ export function runFeed(
     const context = feedContext(settings, shared, { service, store, leases, observer });
     const { name, baseUrl } = context.settings.identity;
     let isOwn = false;
-    /** Taking the lease creates the feed, so this is checked before it. */
+    /** Taking the lease creates the feed, so this is checked before each attempt: an operator may forget the feed between two of them. */
     const take: typeof leases.take = async (identity, replaced, until) => {
       if (!isOwn) {
         const contents = await readSchemaContents(schema.connection, name);
         await assertOwnSchema({ ...place, baseUrl, schema: settings.database.schema }, contents, context.loader, until);
       }
-      isOwn = true;
-      return leases.take(identity, replaced, until);
+      const taken = await leases.take(identity, replaced, until);
+      isOwn = taken !== null;
+      return taken;
     };
     await syncFeed({ ...context, leases: { ...leases, take } }, signal, isFirst);
   };

@@ -57,6 +57,19 @@ test('continues after a change of the address of the service when the feed is fo
   await eventually(stored).toContain(late);
 });
 
+test('holds, and stores nothing, when the feed is forgotten and the new address has another organization', async () => {
+  const { database, daemon } = await startBench();
+  await daemon.stop();
+  const other = await bench.startService();
+  other.deliver(5);
+  const moved = bench.environment(other, database);
+  const holding = bench.daemon(moved);
+  await holding.failsRepeatedly('lease', 1);
+  expect(await bench.program(['forget', 'default', '--yes'], moved).exited).toMatchObject({ code: 0 });
+  await holding.logs('holding: action required', { kind: 'another_organization' });
+  expect(await database.query('SELECT FROM scanfeed.feeds')).toEqual([]);
+});
+
 test('shows no differences when verify runs while it is writing', async () => {
   const { service, command } = await startBench();
   service.set({ newRunsPerSecond: 200 });
