@@ -9,16 +9,16 @@ import { InvalidArgumentError } from './errors/request-errors.js';
 export function parseBaseUrl(baseUrl: string | URL, { allowHttp }: { readonly allowHttp: boolean }): URL {
   const url = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new InvalidArgumentError('the base URL must be an http or https URL, such as https://recognition.example/v1');
+    throw new InvalidArgumentError('baseUrl must be an http or https URL, such as https://recognition.example/v1');
   }
   if (url.protocol === 'http:' && !isLoopback(url) && !allowHttp) {
     throw new InvalidArgumentError('http: would send the key unencrypted; use https:, or allow it with allowHttp');
   }
   if (url.username !== '' || url.password !== '') {
-    throw new InvalidArgumentError('the base URL must not contain a user or password');
+    throw new InvalidArgumentError('baseUrl must not contain a user or password');
   }
   if (url.search !== '' || url.hash !== '') {
-    throw new InvalidArgumentError('the base URL must end with its path, without query or fragment');
+    throw new InvalidArgumentError('baseUrl must end with its path, without query or fragment');
   }
   return url;
 }

@@ -50,9 +50,9 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
  * @throws InvalidArgumentError also for an id that would lead to another path
  */
 export function runPath(scanId: string, markdown: boolean): string {
-  if (/^\.{0,2}$/.test(scanId))
-    throw new InvalidArgumentError('the scan id must not be empty, "." or "..", which lead to another path');
-  return `/scans/${encode(scanId, 'the scan id')}${markdown ? '?markdown=true' : ''}`;
+  if (typeof scanId !== 'string' || /^\.{0,2}$/.test(scanId))
+    throw new InvalidArgumentError('scanId must be a string, but not empty, "." or "..", which lead to another path');
+  return `/scans/${encode(scanId, 'scanId')}${markdown ? '?markdown=true' : ''}`;
 }
 
 /** @throws InvalidArgumentError */
@@ -65,6 +65,8 @@ export function submitPath(environment: string): string {
 
 /** Returns the multipart body of a submission. The file is last, so that the service knows its document type first. */
 export function submitForm({ file, fileName, documentType }: SubmitRequest): FormData {
+  if (!(file instanceof Blob || ArrayBuffer.isView(file)))
+    throw new InvalidArgumentError('file must be a Uint8Array or a Blob');
   const form = new FormData();
   form.set('documentType', documentType);
   const pdf =
@@ -76,8 +78,7 @@ export function submitForm({ file, fileName, documentType }: SubmitRequest): For
 /** @throws InvalidArgumentError */
 export function submitHeaders({ idempotencyKey }: SubmitRequest): Record<string, string> {
   if (idempotencyKey === undefined) return {};
-  if (!/^[\x21-\x7e]+$/.test(idempotencyKey))
-    throw new InvalidArgumentError('the Idempotency-Key must be visible ASCII');
+  if (!/^[\x21-\x7e]+$/.test(idempotencyKey)) throw new InvalidArgumentError('idempotencyKey must be visible ASCII');
   return { 'idempotency-key': idempotencyKey };
 }
 

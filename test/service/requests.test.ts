@@ -138,9 +138,15 @@ describe('a request for a single run', () => {
     expect(context.service.last.url).toBe('/v1/scans/s?markdown=true');
   });
 
-  it.each(['', '.', '..', '\udfff'])('is not sent for %j, which would lead to another path', async (scanId) => {
+  it.each([
+    '',
+    '.',
+    '..',
+    '\udfff',
+    undefined as never,
+  ])('is not sent for %j, which would lead to another path', async (scanId) => {
     const error = await rejection(context.client().readRun(scanId, { markdown: false, maxBytes: 1000 }, never));
-    expect(error).toBeInstanceOf(InvalidArgumentError);
+    expect(error).toMatchObject({ kind: 'invalid_argument', message: expect.stringContaining('scanId') });
     expect(context.service.requests).toEqual([]);
   });
 });
@@ -185,6 +191,12 @@ describe('a submission', () => {
     ['nothing', ''],
   ])('is not sent when the Idempotency-Key has %s', async (_, idempotencyKey) => {
     expect(await rejection(context.client().submit({ ...pdf, idempotencyKey }))).toBeInstanceOf(InvalidArgumentError);
+    expect(context.service.requests).toEqual([]);
+  });
+
+  it('is not sent when the file is a path', async () => {
+    const error = await rejection(context.client().submit({ ...pdf, file: 'invoice.pdf' as never }));
+    expect(error).toMatchObject({ kind: 'invalid_argument', message: expect.stringContaining('file') });
     expect(context.service.requests).toEqual([]);
   });
 
@@ -261,6 +273,7 @@ describe('a base URL', () => {
   ])('is rejected without being quoted when it is %s', (_, baseUrl) => {
     expect(() => context.client({ baseUrl })).toThrow(InvalidArgumentError);
     expect(() => context.client({ baseUrl })).not.toThrow(/canary/);
+    expect(() => context.client({ baseUrl })).toThrow(/baseUrl|allowHttp/);
   });
 
   it('may be plain HTTP to another machine when that is allowed', () => {
