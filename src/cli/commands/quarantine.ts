@@ -69,8 +69,17 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
+    .addHelpText('after', ACCEPTING.trimEnd())
     .action((options: AcceptOptions) => accept(options, io));
 }
+
+/** What accepting unusable entries means, for the help and the question. */
+const ACCEPTING = `
+Unusable entries go to quarantine even if most entries are, and the feed does
+not hold. Their runs are missing from reports until
+\`quarantine replay --all\` stores them, with a release that can read them or after
+the service has delivered them again. Other entries are stored as always.
+`;
 
 const examples = `
 Examples:
@@ -82,7 +91,8 @@ Examples:
     $ scanfeed quarantine replay --all
   $ scanfeed quarantine discard 12 13
   At night, if the service sends entries that cannot be stored:
-    $ scanfeed quarantine accept --for 8h`;
+    $ scanfeed quarantine accept --for 8h
+    $ scanfeed quarantine accept --stop`;
 
 interface ListOptions extends FeedsOptions {
   readonly state: QuarantineState | 'all';
@@ -229,12 +239,7 @@ interface AcceptOptions extends FeedOptions {
 async function accept({ for: forMs, stop, yes, feed: named, json }: AcceptOptions, io: CommandProcess) {
   if ((forMs === undefined) !== (stop === true)) throw new CommandFailure('give --for or --stop', EXIT.usage);
   await withFeed(io, { feed: named }, async ({ quarantine, feed: { name } }) => {
-    const plan = `Feed ${name} for ${formatSeconds((forMs ?? 0) / 1_000)}:
-unusable entries go to quarantine even if most entries are, and the feed does
-not hold. Their runs are missing from reports until
-\`quarantine replay --all\` stores them, with a release that can read them or after
-the service has delivered them again. Other entries are stored as always.
-`;
+    const plan = `Feed ${name} for ${formatSeconds((forMs ?? 0) / 1_000)}:${ACCEPTING}`;
     await confirm(io, { plan, question: 'Continue without them?', yes: yes === true || stop === true });
     const until = await quarantine.accept(name, forMs ?? null);
     const said =

@@ -40,13 +40,16 @@ const REMEDIES: Readonly<Record<string, string>> = {
 const examples = `
 The query reads the views for reports in a read-only transaction, with the
 rights of SCANFEED_READER_ROLE if it is set. Names need no schema. In the folder
-of the demo, its database is used unless another one is configured.
+of the demo, its database is used unless another one is configured. Rows that are
+wider than the terminal are shown as records.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"
   All views and their columns:
     $ scanfeed sql "SELECT view_name, column_name, data_type FROM columns"
-  $ scanfeed sql --csv "SELECT * FROM failed_runs" > failed.csv`;
+  $ scanfeed sql --csv "SELECT * FROM failed_runs" > failed.csv
+  $ scanfeed sql --file report.sql
+  $ scanfeed sql "EXPLAIN ANALYZE SELECT count(*) FROM runs"`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
