@@ -21,7 +21,7 @@ export interface CommandProcess {
   written(): Promise<boolean>;
   /** Writes messages to stderr. */
   note(text: string): void;
-  /** Width of the terminal on stdout; null if stdout is a file or a pipe. */
+  /** Width of the terminal on stdout; null if it is unknown, or stdout is a file or a pipe. */
   readonly columns: number | null;
   /** Whether results may be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
   readonly colours?: boolean;
@@ -43,7 +43,7 @@ export const thisProcess: CommandProcess = {
   written: () => new Promise((resolve) => process.stdout.write('', (error) => resolve(!error))),
   note: (text) => void process.stderr.write(text),
   get columns() {
-    return process.stdout.isTTY ? process.stdout.columns : null;
+    return process.stdout.isTTY ? process.stdout.columns || null : null;
   },
   get colours() {
     return process.stdout.isTTY === true && process.stdout.hasColors();
@@ -53,7 +53,7 @@ export const thisProcess: CommandProcess = {
     return process.stderr.isTTY === true;
   },
   get noteColumns() {
-    return process.stderr.isTTY ? process.stderr.columns : null;
+    return process.stderr.isTTY ? process.stderr.columns || null : null;
   },
   get ask() {
     return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askUser(question) : null;
