@@ -138,17 +138,14 @@ describe('a request for a single run', () => {
     expect(context.service.last.url).toBe('/v1/scans/s?markdown=true');
   });
 
-  it.each([
-    '',
-    '.',
-    '..',
-    '\udfff',
-    undefined as never,
-  ])('is not sent for %j, which would lead to another path', async (scanId) => {
-    const error = await rejection(context.client().readRun(scanId, { markdown: false, maxBytes: 1000 }, never));
-    expect(error).toMatchObject({ kind: 'invalid_argument', message: expect.stringContaining('scanId') });
-    expect(context.service.requests).toEqual([]);
-  });
+  it.each(['', '.', '..', '\udfff', undefined as never])(
+    'is not sent for %j, which would lead to another path',
+    async (scanId) => {
+      const error = await rejection(context.client().readRun(scanId, { markdown: false, maxBytes: 1000 }, never));
+      expect(error).toMatchObject({ kind: 'invalid_argument', message: expect.stringContaining('scanId') });
+      expect(context.service.requests).toEqual([]);
+    },
+  );
 });
 
 describe('a submission', () => {
