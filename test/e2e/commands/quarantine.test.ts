@@ -306,7 +306,7 @@ describe('quarantine accept', () => {
     const { exitCode, out, err } = await run('accept --for 8h', { answer: 'y' });
     expect({ exitCode, err }).toMatchObject({
       exitCode: 0,
-      err: expect.stringMatching(/^Feed default for 8\.0 h:\nunusable entries go/),
+      err: expect.stringMatching(/^Feed default for 8\.0 h:\nUnusable entries go/),
     });
     const until = (await acceptedUntil()) as Date;
     expect(out).toContain(`accepts unusable entries until ${until.toISOString().slice(0, 19)}Z.`);
