@@ -6,7 +6,7 @@ const SHOWN_RUNS = sql.lit(3);
 
 /** What shows whether a feed may be stored in a schema. */
 export interface SchemaContents {
-  /** Whether the feed was read here before. Until then, its address may still change with the settings. */
+  /** Whether the feed was started here before. */
   readonly isKnown: boolean;
   /** The addresses from which other feeds have read. */
   readonly services: readonly string[];
@@ -23,7 +23,7 @@ export interface StoredRun {
 }
 
 export async function readSchemaContents({ db, tables }: StoreConnection, feed: string): Promise<SchemaContents> {
-  const isKnown = sql`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed} AND last_commit_at IS NOT NULL)`;
+  const isKnown = sql`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})`;
   const latest = (condition: RawBuilder<unknown>) => sql`
     SELECT json_agg(stored) FROM (
       SELECT scan_id AS "scanId", revision, file_name AS "fileName",

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FeedFilters, runsOnlyIn, UNFILTERED } from '../../../src/core/feed-filters.js';
-import { readSchemaContents } from '../../../src/storage/feeds/schema-contents.js';
 import { entryJson } from '../../support/entries.js';
 import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { passCommit } from '../../support/passes.js';
@@ -22,14 +21,6 @@ describe('the lease of a feed', () => {
   it('goes to one process when several request it at once', async () => {
     const leases = await Promise.all(['a', 'b', 'c', 'd'].map(take));
     expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
-  });
-
-  it('is taken without a comparison of the runs only once the feed was read: until then, its address may change', async () => {
-    const isKnown = async () => (await readSchemaContents(bench.connection, 'default')).isKnown;
-    const feed = await bench.takeFeed();
-    expect(await isKnown()).toBe(false);
-    await feed.commit([]);
-    expect(await isKnown()).toBe(true);
   });
 
   it('stays with its holder, with a higher epoch, when the holder takes it again', async () => {
