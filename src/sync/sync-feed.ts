@@ -16,8 +16,7 @@ import { createWakeUp } from './waiting/wake-up.js';
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
  * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending
  * results. Never rejects; it retries after failures.
- * @param isFirst whether the process has just started, and may replace a dead predecessor. Later, a holder that looks like one is
- * another container of the pod, with process ids of its own.
+ * @param isFirst whether the process has just started, so that it may replace a dead predecessor
  */
 export async function syncFeed(feedContext: FeedContext, signal: AbortSignal, isFirst = true): Promise<void> {
   const { clock } = feedContext;

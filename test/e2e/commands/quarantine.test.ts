@@ -311,7 +311,7 @@ describe('quarantine accept', () => {
     const until = (await acceptedUntil()) as Date;
     expect(out).toContain(`accepts unusable entries until ${until.toISOString().slice(0, 19)}Z.`);
     expect(Math.abs(until.getTime() - Date.now() - 8 * 3_600_000)).toBeLessThan(60_000);
-    // Each page is committed under a lease that was taken anew.
+    // Each page is committed under a new lease.
     expect([await badPage(), await badPage()]).toEqual([200, 200]);
     expect(await bench.operatorStore.readFeedReports()).toMatchObject([{ acceptsBadUntil: until }]);
     expect(await run('accept --stop --json')).toMatchObject({ out: '{"feed":"default","acceptsBadUntil":null}\n' });
