@@ -239,6 +239,14 @@ describe('the admin server', () => {
     expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
+  test('leads to the list of runbooks when the slash is missing, also below the path of a proxy', async () => {
+    const { get } = await start();
+    const { status, headers } = await get('/runbooks');
+    const { pathname } = new URL(headers.location ?? '', 'http://proxy/scanfeed/runbooks');
+    expect([status, pathname]).toEqual([308, '/scanfeed/runbooks/']);
+    expect((await get('/runbooks', 'POST')).status).toBe(405);
+  });
+
   test('serves the status page with a policy that blocks scripts and external content', async () => {
     const currentErrors = [
       {

@@ -7,9 +7,12 @@ import { type Answer, htmlAnswer, textAnswer } from './single-request-server.js'
 const FOLDER = new URL('dist/runbooks/', PACKAGE_FOLDER);
 /** A name of letters alone cannot lead out of the folder. */
 const PAGE = /^\/runbooks\/(?:([A-Za-z]+)\.md)?$/;
+/** Relative, because a proxy may serve the pages below another path. The links of the list need the slash. */
+const TO_LIST: Answer = { ...textAnswer(308, 'see /runbooks/'), headers: { location: 'runbooks/' } };
 
-/** Returns the route for a path below `/runbooks/`, or undefined for other paths. Pages are read at each request. */
+/** Returns the route for `/runbooks` or a path below it, or undefined for other paths. Pages are read at each request. */
 export function runbookRoute(path: string): (() => Promise<Answer>) | undefined {
+  if (path === '/runbooks') return async () => TO_LIST;
   const [matched, name = 'README'] = PAGE.exec(path) ?? [];
   return matched === undefined ? undefined : () => readRunbook(name);
 }
