@@ -61,6 +61,20 @@ test('the progress goes on while nothing is reported, and the rate falls to zero
   expect(lines.at(-1)).toMatch(/20 of 100 read, 0\.0\/s, time left unknown\n$/);
 });
 
+test('the rate is left out until something is done, also when the work continues earlier work', async () => {
+  const work = async ({ show }: Progress, clock: VirtualClock) => {
+    show(read(40, 100));
+    await clock.pause(15_000);
+    show(read(60, 100));
+    await clock.pause(10_000);
+  };
+  const [first, second] = await noted(work);
+  expect(first).toMatch(/40 of 100 read\n$/);
+  expect(second).toMatch(/60 of 100 read, 1\.0\/s, 40\.0 s left\n$/);
+  const [json = ''] = await noted(work, { options: { json: true } });
+  expect(JSON.parse(json)).toMatchObject({ done: 40, perSecond: null, secondsLeft: null });
+});
+
 test.each([
   ['the total is unknown', read(20)],
   ['more was done than was expected', read(20, 10)],

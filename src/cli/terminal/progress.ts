@@ -97,16 +97,18 @@ export async function withProgress<T>(
   }
 }
 
-/** Measures the pace of the last minute; null for a state in words. Other things have another pace. */
+/** Measures the pace of the last minute; null for a state in words, and before the first thing is done. Other things have another pace. */
 function createPaceOfFigures() {
   let meter = createPaceMeter();
+  let begunWith = 0;
   let last: Figures | null = null;
   return (now: number, state: string | Figures) => {
     if (typeof state === 'string') return null;
-    if (last?.what !== state.what) [meter, last] = [createPaceMeter(), state];
+    if (last?.what !== state.what) [meter, last, begunWith] = [createPaceMeter(), state, state.done];
     const before = last.done;
     last = state;
-    return meter.measure(now, state.done - before, partsOf(state).left);
+    const pace = meter.measure(now, state.done - before, partsOf(state).left);
+    return state.done === begunWith ? null : pace;
   };
 }
 
