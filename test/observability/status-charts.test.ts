@@ -21,8 +21,8 @@ const ago = (minutes: number, figures: Partial<RecentMinute> = {}): RecentMinute
 
 describe('the window of the charts', () => {
   test.each([
-    [0, 20, 1],
-    [2, 20, 3],
+    [0, 1, 1],
+    [2, 3, 3],
     [19, 20, 20],
     [20, 21, 21],
     [59, 60, 60],
@@ -65,8 +65,21 @@ describe('the window of the charts', () => {
   });
 
   test('is empty when nothing is known', () => {
-    expect(windowOf([], NOW)).toMatchObject({ length: 20, minutesWithoutLag: 1, minutesWithoutLead: 1 });
+    expect(windowOf([], NOW)).toMatchObject({ length: 1, minutesWithoutLag: 1, minutesWithoutLead: 1 });
   });
+});
+
+test.each([
+  [1, ['0 +0', '100% +1']],
+  [2, ['0 +0', '50% +1', '100% +2']],
+  [3, ['0 +0', '33.333% +1', '100% +3']],
+  [360, ['0 +0', '50% +180', '100% +360']],
+])('the axis of %i minutes spans just them, with labels at whole minutes', (minutes, labels) => {
+  const window = windowOf([ago(minutes - 1), ago(0)], NOW);
+  const found = lagChart(window).matchAll(/<text x="([^"]+)" y="152" [^>]*>(\d\d):(\d\d)/g);
+  const after = (hour: string, minute: string) =>
+    (Number(hour) * 60 + Number(minute) - window.first + 1e9 * 1440) % 1440;
+  expect([...found].map(([, x, hour = '', minute = '']) => `${x} +${after(hour, minute)}`)).toEqual(labels);
 });
 
 describe('the scale of the lag', () => {

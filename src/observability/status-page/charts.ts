@@ -86,11 +86,12 @@ function grid(scale: Scale): string[] {
 }
 
 function footOf({ first, length }: Window): string[] {
-  const timeAt = (share: number) => timeOf((first + share * length) * 60_000);
+  const timeAt = (minute: number) => timeOf((first + minute) * 60_000);
+  const middle = Math.floor(length / 2); // labels are whole minutes
   return [
     ['0', 'start', timeAt(0)],
-    ['50%', 'middle', timeAt(0.5)],
-    ['100%', 'end', `${timeAt(1)} UTC`],
+    ...(middle > 0 ? [[percent(middle / length), 'middle', timeAt(middle)]] : []),
+    ['100%', 'end', `${timeAt(length)} UTC`],
   ].map(([x, anchor, text]) => `<text x="${x}" y="${HEIGHT - 6}" text-anchor="${anchor}">${text}</text>`);
 }
 

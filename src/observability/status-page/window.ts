@@ -6,8 +6,6 @@ const SPANS = [
   { age: 180, cell: 3 },
 ] as const;
 const LONGEST = { age: 360, cell: 6 } as const;
-/** Minimum length of the window, minutes: the bars of a young process begin at the left and leave the rest empty. */
-const SHORTEST = 20;
 
 const MINUTE_MS = 60_000;
 
@@ -24,7 +22,7 @@ export function windowOf(known: readonly RecentMinute[], now: number) {
   // Bars start at whole multiples of their length, so that an update does not change them.
   const end = Math.ceil((present + 1) / cell) * cell;
   const first = Math.max(end - LONGEST.age, Math.floor(begun / cell) * cell);
-  const length = Math.max(SHORTEST, end - first);
+  const length = end - first;
   const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
   /** Every minute of the window up to the present; null if unknown. */
   const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
