@@ -99,6 +99,22 @@ test('counts and times the failure that is going on, from its own beginning', ()
   expect(current()).toEqual([['25006', 2, '00:40']]);
 });
 
+test('shows the failure first that began last, while other stages wait for their next try with an older one', () => {
+  const { failures, clock } = observed();
+  const fail = (stage: 'feed' | 'recent', kind: string) => {
+    failures.failed(stage, failure(kind), 60_000);
+    clock.advance(1_000);
+  };
+  const current = () => failures.current().map(({ stage, kind }) => `${stage} ${kind}`);
+  for (const stage of ['feed', 'recent'] as const) fail(stage, 'http_503');
+  fail('recent', 'http_401');
+  expect(current()).toEqual(['recent http_401', 'feed http_503']);
+  fail('feed', 'http_503'); // an older failure that continues is not newer
+  expect(current()).toEqual(['recent http_401', 'feed http_503']);
+  fail('feed', 'http_401');
+  expect(current()).toEqual(['feed http_401', 'recent http_401']);
+});
+
 test('logs the first of several stages that fail in the same way, and another when that one has recovered', () => {
   const { failures, shown } = observed();
   const away = failure('connection', 'retry', 'DatabaseError');

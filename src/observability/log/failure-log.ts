@@ -165,11 +165,14 @@ export function createFailureLog<Stage extends string>({
       if (latest === undefined || latest.endedAt !== null) return null;
       return clock.monotonic() - latest.nextTryAt < RETRY_OVERDUE_MS ? latest.kind : null;
     },
-    current: (): readonly CurrentError[] =>
-      open().map(({ latest: { stage, kind, message, held, runbook, since, failures, nextTryAt } }) => {
+    /** Returns the failures that continue, one for each stage; the one that began last is first. */
+    current(): readonly CurrentError[] {
+      const newestFirst = open().sort((one, other) => other.resumedAt - one.resumedAt);
+      return newestFirst.map(({ latest: { stage, kind, message, held, runbook, since, failures, nextTryAt } }) => {
         const at = new Date(clock.now() + nextTryAt - clock.monotonic()).toISOString();
         return { stage, kind, message, held, runbook, since, failures, nextTryAt: at };
-      }),
+      });
+    },
   };
 }
 
