@@ -2,9 +2,10 @@ import type { Clock } from '../core/clock.js';
 import { systemClock } from '../core/clock.js';
 import type { Failure } from '../core/errors.js';
 import { classifyError } from '../core/errors.js';
+import { requireArgument, requireFunctions } from '../service/check-arguments.js';
 import { requireOptions } from '../service/client.js';
-import { InvalidArgumentError } from '../service/errors/request-errors.js';
-import { dateOf, type FeedQuery, filtersOf } from '../service/feed-query.js';
+import { dateOf, type FeedQuery, feedRequestOf, filtersOf } from '../service/feed-query.js';
+import { feedPath } from '../service/requests.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
 import { type Step, walkFeed } from '../sync/page/walk-feed.js';
 import type { PageService } from '../sync/ports/index.js';
@@ -74,10 +75,15 @@ export async function* followFeed(
   ...more: readonly never[]
 ): AsyncGenerator<FollowedPage, void, undefined> {
   requireOptions(options, more);
-  const { clock = systemClock, signal = new AbortController().signal, untilEnd = false } = options;
-  const pollIntervalMs = checkedInterval(options.pollIntervalMs ?? 5_000);
+  const { clock = systemClock, signal = new AbortController().signal, untilEnd = false, waitOut, onFailure } = options;
+  requireFunctions({ waitOut, onFailure });
+  const { pollIntervalMs = 5_000 } = options;
+  const isInterval = pollIntervalMs >= 0 && pollIntervalMs < 2 ** 31;
+  requireArgument(isInterval, 'pollIntervalMs must be a number from 0 to 2147483647');
   const { cursor = null, since = null, markdown = false, limit: pageSize = 200 } = options;
   const read = { filters: filtersOf(options), markdown, pageSize };
+  // Checked before the first request, since `waitOut` may accept all errors.
+  feedPath(feedRequestOf({ ...options, limit: pageSize, since: cursor === null ? since : null }));
   const walk = walkFeed(
     { cursor, since: since === null ? null : dateOf(since) },
     { service: client, read, clock },
@@ -146,9 +152,4 @@ async function waitOutFailures(
 /** Returns whether an error was thrown by the client of the service. */
 function isFailure(error: unknown, failure: Failure): error is FeedFailure {
   return error === failure && error instanceof Error;
-}
-
-function checkedInterval(ms: number): number {
-  if (ms >= 0 && ms < 2 ** 31) return ms;
-  throw new InvalidArgumentError('pollIntervalMs must be a number from 0 to 2147483647');
 }

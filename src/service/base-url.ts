@@ -1,5 +1,5 @@
 import { isLoopback } from '../core/loopback.js';
-import { InvalidArgumentError } from './errors/request-errors.js';
+import { requireArgument } from './check-arguments.js';
 
 /**
  * Parses the URL of the service. Plain HTTP would send the key unencrypted, so it must not leave the machine. The URL must not contain a user or password, which would compete with the bearer key and appear
@@ -8,17 +8,12 @@ import { InvalidArgumentError } from './errors/request-errors.js';
  */
 export function parseBaseUrl(baseUrl: string | URL, { allowHttp }: { readonly allowHttp: boolean }): URL {
   const url = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : null;
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new InvalidArgumentError('baseUrl must be an http or https URL, such as https://recognition.example/v1');
-  }
-  if (url.protocol === 'http:' && !isLoopback(url) && !allowHttp) {
-    throw new InvalidArgumentError('http: would send the key unencrypted; use https:, or allow it with allowHttp');
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new InvalidArgumentError('baseUrl must not contain a user or password');
-  }
-  if (url.search !== '' || url.hash !== '') {
-    throw new InvalidArgumentError('baseUrl must end with its path, without query or fragment');
-  }
+  const isHttp = url?.protocol === 'http:';
+  const isUrl = url !== null && (isHttp || url.protocol === 'https:');
+  requireArgument(isUrl, 'baseUrl must be an http or https URL, such as https://recognition.example/v1');
+  const isPrivate = !isHttp || isLoopback(url) || allowHttp;
+  requireArgument(isPrivate, 'http: would send the key unencrypted; use https:, or allow it with allowHttp');
+  requireArgument(url.username + url.password === '', 'baseUrl must not contain a user or password');
+  requireArgument(url.search + url.hash === '', 'baseUrl must end with its path, without query or fragment');
   return url;
 }

@@ -4,8 +4,9 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { MAX_RUNS } from '../core/json/field-places.js';
 import type { SkippableValues } from '../core/json/skip-large-values.js';
 import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
-import type { ApiKeySource } from './api-key.js';
+import { type ApiKeySource, isApiKey } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
+import { atLeastOne, requireArgument, requireFunctions } from './check-arguments.js';
 import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './errors/body-errors.js';
 import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
 import type { BodyOptions } from './http/body.js';
@@ -76,7 +77,15 @@ export class ServiceClient implements FeedService {
   /** @throws InvalidArgumentError */
   constructor(options: ServiceClientOptions) {
     const base = parseBaseUrl(options.baseUrl, { allowHttp: options.allowHttp ?? false });
-    const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
+    const { apiKey, userAgent = 'scanfeed', onRequest } = options;
+    const isKey = typeof apiKey === 'function' || isApiKey(apiKey);
+    requireArgument(isKey, 'apiKey must be a key of visible ASCII without spaces, or a function that returns it');
+    requireArgument(/^[\x20-\x7e]+$/.test(userAgent), 'userAgent must be printable ASCII');
+    const isOwn = options.dispatcher === undefined;
+    const canRequest = isOwn || typeof options.dispatcher?.request === 'function';
+    requireArgument(canRequest, 'dispatcher must be a dispatcher of undici, such as createDispatcher returns');
+    requireFunctions({ onRequest });
+    const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs');
     // A response may become one string, which cannot be longer.
     this.#maxResponseBytes = atLeastOne(
       options.maxResponseBytes ?? 256 * MIB,
@@ -84,16 +93,16 @@ export class ServiceClient implements FeedService {
       constants.MAX_STRING_LENGTH,
     );
     const dispatcher = options.dispatcher ?? createDispatcher();
-    this.#ownDispatcher = options.dispatcher === undefined ? dispatcher : null;
+    this.#ownDispatcher = isOwn ? dispatcher : null;
     this.clock = options.clock ?? systemClock;
     this.closed = this.#closed.signal;
     this.#http = {
       base,
-      apiKey: options.apiKey,
+      apiKey,
       requestTimeoutMs,
       dispatcher,
-      userAgent: options.userAgent ?? 'scanfeed',
-      onRequest: options.onRequest,
+      userAgent,
+      onRequest,
       clock: this.clock,
       closed: this.closed,
     };
@@ -205,9 +214,4 @@ export function requireOptions(options: object & Cancellable, more: readonly nev
     throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
     throw new InvalidArgumentError('signal must be an AbortSignal');
-}
-
-function atLeastOne(value: number, name: string, max: number): number {
-  if (Number.isInteger(value) && value >= 1 && value <= max) return value;
-  throw new InvalidArgumentError(`${name} must be a whole number from 1 to ${max}`);
 }

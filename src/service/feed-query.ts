@@ -1,5 +1,5 @@
 import type { FeedFilters, FeedRequest, FeedStart } from '../sync/ports/index.js';
-import { InvalidArgumentError } from './errors/request-errors.js';
+import { requireArgument } from './check-arguments.js';
 
 /** What to read from the feed (interface 4.2). Defaults are always sent explicitly. */
 export interface FeedQuery {
@@ -35,7 +35,7 @@ export function filtersOf(query: FeedQuery): FeedFilters {
 }
 
 function startOf({ cursor, since }: FeedQuery): FeedStart {
-  if (cursor != null && since != null) throw new InvalidArgumentError('cursor and since exclude each other');
+  requireArgument(cursor == null || since == null, 'cursor and since exclude each other');
   if (cursor != null) return { cursor };
   return since == null ? { beginning: true } : { since: dateOf(since) };
 }
@@ -43,8 +43,7 @@ function startOf({ cursor, since }: FeedQuery): FeedStart {
 /** @throws InvalidArgumentError */
 export function dateOf(since: Date | string | number): Date {
   const date = new Date(since);
-  if (Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError('since must be a valid date, a time in ISO 8601, or milliseconds since 1970');
-  }
+  const isValid = !Number.isNaN(date.getTime());
+  requireArgument(isValid, 'since must be a valid date, a time in ISO 8601, or milliseconds since 1970');
   return date;
 }

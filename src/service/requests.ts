@@ -1,6 +1,7 @@
 import { FormData } from 'undici';
 import { filterParameters, UNFILTERED } from '../core/feed-filters.js';
 import type { FeedRequest } from '../sync/ports/index.js';
+import { atLeastOne, requireArgument } from './check-arguments.js';
 import { InvalidArgumentError } from './errors/request-errors.js';
 import { dateOf } from './feed-query.js';
 
@@ -26,18 +27,15 @@ export interface SubmitRequest {
  * @throws InvalidArgumentError
  */
 export function feedPath({ filters, start, limit, markdown }: FeedRequest): string {
-  if (!Number.isInteger(limit) || limit < 1 || limit > 200) {
-    throw new InvalidArgumentError('limit must be a whole number from 1 to 200');
-  }
+  atLeastOne(limit, 'limit', 200);
   const { status } = filters;
-  if (!Array.isArray(status) || status.length === 0 || !status.every((each) => UNFILTERED.status.includes(each)))
-    throw new InvalidArgumentError('status must be a list of completed, failed or both');
-  if (!ENVIRONMENTS.has(filters.environment)) throw new InvalidArgumentError('environment must be prod, test or all');
+  const isList = Array.isArray(status) && status.length > 0 && status.every((each) => UNFILTERED.status.includes(each));
+  requireArgument(isList, 'status must be a list of completed, failed or both');
+  requireArgument(ENVIRONMENTS.has(filters.environment), 'environment must be prod, test or all');
   const parameters: [string, string][] = [...filterParameters(filters), ['limit', String(limit)]];
   if (markdown) parameters.push(['markdown', 'true']);
   if ('cursor' in start) {
-    if (start.cursor === '')
-      throw new InvalidArgumentError('cursor must not be empty: that would start at the beginning');
+    requireArgument(start.cursor !== '', 'cursor must not be empty: that would start at the beginning');
     parameters.push(['cursor', start.cursor]);
   } else if ('since' in start) {
     parameters.push(['since', dateOf(start.since).toISOString()]);
@@ -57,16 +55,16 @@ export function runPath(scanId: string, markdown: boolean): string {
 
 /** @throws InvalidArgumentError */
 export function submitPath(environment: string): string {
-  if (environment !== 'prod' && environment !== 'test') {
-    throw new InvalidArgumentError('environment must be prod or test; it has no default');
-  }
+  const isOne = environment === 'prod' || environment === 'test';
+  requireArgument(isOne, 'environment must be prod or test; it has no default');
   return `/scans?${query([['environment', environment]])}`;
 }
 
 /** Returns the multipart body of a submission. The file is last, so that the service knows its document type first. */
 export function submitForm({ file, fileName, documentType }: SubmitRequest): FormData {
-  if (!(file instanceof Blob || ArrayBuffer.isView(file)))
-    throw new InvalidArgumentError('file must be a Uint8Array or a Blob');
+  requireArgument(file instanceof Blob || ArrayBuffer.isView(file), 'file must be a Uint8Array or a Blob');
+  for (const [name, text] of Object.entries({ fileName, documentType }))
+    requireArgument(typeof text === 'string' && text !== '', `${name} must be a text that is not empty`);
   const form = new FormData();
   form.set('documentType', documentType);
   const pdf =
@@ -78,7 +76,7 @@ export function submitForm({ file, fileName, documentType }: SubmitRequest): For
 /** @throws InvalidArgumentError */
 export function submitHeaders({ idempotencyKey }: SubmitRequest): Record<string, string> {
   if (idempotencyKey === undefined) return {};
-  if (!/^[\x21-\x7e]+$/.test(idempotencyKey)) throw new InvalidArgumentError('idempotencyKey must be visible ASCII');
+  requireArgument(/^[\x21-\x7e]+$/.test(idempotencyKey), 'idempotencyKey must be visible ASCII');
   return { 'idempotency-key': idempotencyKey };
 }
 

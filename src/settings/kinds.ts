@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseNoProxy } from '../core/no-proxy.js';
+import { succeeds } from '../core/succeeds.js';
 
 /** How a setting is parsed, and a description of the allowed values. */
 export interface Kind<T> {
@@ -185,12 +186,3 @@ export const pemCertificates: Kind<string> = {
   allowed: 'certificates (PEM)',
   schema: z.string().refine((text) => succeeds(() => new X509Certificate(text))),
 };
-
-function succeeds(parse: () => unknown): boolean {
-  try {
-    parse();
-    return true;
-  } catch {
-    return false;
-  }
-}

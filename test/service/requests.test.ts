@@ -197,6 +197,14 @@ describe('a submission', () => {
     expect(context.service.requests).toEqual([]);
   });
 
+  it.each(['fileName', 'documentType'])('is not sent when its %s is empty or missing', async (name) => {
+    for (const value of ['', undefined]) {
+      const error = await rejection(context.client().submit({ ...pdf, [name]: value as never }));
+      expect(error).toMatchObject({ kind: 'invalid_argument', message: expect.stringMatching(`^${name} must`) });
+    }
+    expect(context.service.requests).toEqual([]);
+  });
+
   it('is not sent when it has no environment, which has no default', async () => {
     const request = { ...pdf, environment: undefined } as unknown as Parameters<
       ReturnType<typeof context.client>['submit']

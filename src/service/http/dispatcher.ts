@@ -1,9 +1,12 @@
+import { X509Certificate } from 'node:crypto';
 import type { LookupFunction } from 'node:net';
 import { unescape as unescapePercent } from 'node:querystring';
 import { Agent, type buildConnector, type Dispatcher, errors, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../core/clock.js';
 import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
 import { parseNoProxy } from '../../core/no-proxy.js';
+import { succeeds } from '../../core/succeeds.js';
+import { atLeastOne, requireArgument, requireFunctions } from '../check-arguments.js';
 import { ConnectionError } from '../errors/request-errors.js';
 import { openProxyPool } from './proxy-pool.js';
 import { RenewingDispatcher } from './renewing-dispatcher.js';
@@ -46,11 +49,16 @@ export interface DispatcherOptions extends RouteOptions {
 
 /**
  * Creates an undici dispatcher for the service: HTTP/1.1, kept-alive connections that are replaced after a minute, no redirects,
- * no retries. Does not read the environment. Destroy it when done. Throws if `noProxy` is invalid.
+ * no retries. Does not read the environment. Destroy it when done.
+ * @throws InvalidArgumentError
  */
 export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
   const { connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS, readAgain } = options;
   const { lookup = createLookup(), clock = systemClock } = options;
+  atLeastOne(connections, 'connections');
+  atLeastOne(connectTimeoutMs, 'connectTimeoutMs');
+  requireFunctions({ lookup, readAgain });
+  requireRoute(options);
   const connect = {
     timeout: connectTimeoutMs,
     lookup,
@@ -78,6 +86,19 @@ export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
   const describeError = (error: Error, origin: string) =>
     error instanceof errors.ConnectTimeoutError ? new ConnectionError(origin, error.code, connectTimeoutMs) : error;
   return new RenewingDispatcher({ open, describeError, clock });
+}
+
+/** Checks what would fail at the first request, or be ignored. @throws InvalidArgumentError */
+function requireRoute({ proxy = {}, ca = [] }: RouteOptions): void {
+  const { httpsProxy, httpProxy, noProxy = '' } = proxy;
+  for (const [name, url = ''] of Object.entries({ httpsProxy, httpProxy })) {
+    const isProxy = url === '' || (/^https?:/i.test(url) && URL.canParse(url));
+    requireArgument(isProxy, `${name} must be an http or https URL, such as http://proxy.example:3128`);
+  }
+  const isList = succeeds(() => parseNoProxy(noProxy));
+  requireArgument(isList, 'noProxy must be host names, addresses or subnets, separated by commas');
+  const isTrusted = [ca].flat().every((each) => succeeds(() => new X509Certificate(each)));
+  requireArgument(isTrusted, 'ca must be certificates in PEM');
 }
 
 /** Returns a function that returns the URL of the proxy for a URL, or an empty string. */
