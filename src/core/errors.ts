@@ -4,7 +4,7 @@ export interface Failure {
   readonly kind: string;
   /**
    * `retry`: temporary; retried with growing pauses. `hold`: needs an operator (credentials, settings, schema); reported and
-   * retried slowly. `data`: PostgreSQL refused the values.
+   * retried slowly. `data`: PostgreSQL or the service refused the values, and another try would not help.
    */
   readonly action: 'retry' | 'hold' | 'data';
   /** The constraint of a table that refused the values. */

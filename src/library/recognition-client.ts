@@ -2,7 +2,7 @@ import { type Cancellable, requireOptions, ServiceClient } from '../service/clie
 import { WrongShapeError } from '../service/errors/body-errors.js';
 import { ServiceError } from '../service/errors/service-error.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
-import { FIRST_RUN_PAUSE_MS, nextRunPause, RUN_TRIES } from '../service/run-pauses.js';
+import { FIRST_RUN_PAUSE_MS, isWaitedOut, nextRunPause, RUN_TRIES } from '../service/run-pauses.js';
 import { sleepUntilAny } from '../sync/waiting/wake-up.js';
 import type { ProcessingRun, Run } from './entry-types.js';
 import { isUnusable, readSingleRun } from './read-entry.js';
@@ -78,7 +78,7 @@ export class RecognitionClient extends ServiceClient {
         failures = 0;
       } catch (error) {
         failures += 1;
-        if (!(error instanceof ServiceError) || error.action !== 'retry' || failures === RUN_TRIES) throw error;
+        if (!(error instanceof ServiceError) || !isWaitedOut(error) || failures === RUN_TRIES) throw error;
         askedForMs = error.retryAfterMs ?? 0;
       }
       await sleepUntilAny(this.clock, Math.max(pauseMs, askedForMs), signal, this.closed);

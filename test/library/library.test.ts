@@ -247,10 +247,19 @@ describe('waitForRun', () => {
     expect(pauses).toEqual([17_000]);
   });
 
-  it('gives up after about two minutes when the id is unknown', async () => {
+  it('gives up after about two minutes when the id is unknown, as long as its error says that retries make sense', async () => {
     const { client, pauses } = await impatient();
-    await expect(client.waitForRun('unknown')).rejects.toMatchObject({ status: 404 });
+    await expect(client.waitForRun('unknown')).rejects.toMatchObject({ kind: 'http_404', retryForMs: 120_000 });
     expect(pauses.reduce((sum, ms) => sum + ms, 0)).toBe(115_000);
+  });
+
+  it('returns a run that is unknown at first, which getRun does not call temporary', async () => {
+    const { emulator, client, pauses } = await impatient();
+    emulator.answerRun('scan', { status: 404, body: '{"error":"Unbekannt."}', times: 3 });
+    emulator.answerRun('scan', { body: completed });
+    await expect(client.getRun('scan')).rejects.toMatchObject({ kind: 'http_404', action: 'data' });
+    expect(await client.waitForRun('scan')).toMatchObject({ status: 'completed' });
+    expect(pauses).toEqual([1_000, 2_000]);
   });
 
   it('gives up at once when the key is rejected', async () => {

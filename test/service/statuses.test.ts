@@ -28,7 +28,7 @@ const meanings: [Operation, number, string, string][] = [
   ['run', 400, 'http_400', 'hold'],
   ['run', 401, 'http_401', 'hold'],
   ['run', 403, 'http_403', 'hold'],
-  ['run', 404, 'http_404', 'retry'],
+  ['run', 404, 'http_404', 'data'],
   ['run', 500, 'http_500', 'retry'],
   ...(['submit', 'feed', 'run'] as const).flatMap((operation): typeof meanings => [
     [operation, 408, 'http_408', 'retry'],
@@ -52,6 +52,14 @@ describe('a status that is not success', () => {
     expect(error).toBeInstanceOf(errors.HttpStatusError);
     expect(error).toMatchObject({ name: 'HttpStatusError', kind, action, status, operation });
     expect(context.service.requests).toHaveLength(1);
+  });
+
+  it('says of an unknown run how long a retry makes sense, and says it of no other', async () => {
+    context.service.answer(refuse(404, 'Unbekannt.'), refuse(404, 'Unbekannt.'));
+    const error = (await perform('run')) as errors.ServiceError;
+    expect(error).toMatchObject({ action: 'data', retryForMs: 120_000 });
+    expect(error.message).toContain('a run that was just submitted may be unknown for up to two minutes');
+    expect(((await perform('feed')) as errors.ServiceError).retryForMs).toBeUndefined();
   });
 
   it('quotes the German text in an English message', async () => {

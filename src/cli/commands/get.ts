@@ -65,7 +65,6 @@ function read(service: FeedService, { scanId, markdown, baseUrl }: Wanted, io: C
   const { signal } = new AbortController(); // signals end the process directly: nothing needs a cleanup
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
-      // The daemon retries a 404, because the feed has just listed the run. Here it is the final answer.
       throw error instanceof HttpStatusError && error.status === 404 ? notFound(error, baseUrl) : error;
     });
   return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });

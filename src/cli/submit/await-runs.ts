@@ -1,6 +1,6 @@
 import { createPace } from '../../core/pace.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { FIRST_RUN_PAUSE_MS, nextRunPause, RUN_TRIES } from '../../service/run-pauses.js';
+import { FIRST_RUN_PAUSE_MS, isWaitedOut, nextRunPause, RUN_TRIES } from '../../service/run-pauses.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { type RunState, readState } from './read-state.js';
@@ -80,8 +80,8 @@ function createPoller({ client, clock, signal, concurrency, perSecond }: AwaitOp
       if (!(error instanceof ServiceError)) throw error;
       const failed = (failures.get(scanId) ?? 0) + 1;
       failures.set(scanId, failed);
-      if (error.action !== 'retry' || failed >= RUN_TRIES) update(scanId, { problem: problemOf(error) });
-      return error.action === 'retry' ? error : null;
+      if (!isWaitedOut(error) || failed >= RUN_TRIES) update(scanId, { problem: problemOf(error) });
+      return isWaitedOut(error) ? error : null;
     }
   };
   return async (scanIds: readonly string[], update: (scanId: string, change: Update) => void) => {

@@ -10,6 +10,8 @@ export abstract class ServiceError extends Error implements Failure {
   abstract readonly action: Failure['action'];
   /** Minimum pause before the next try, milliseconds (`Retry-After`, at most one hour). */
   readonly retryAfterMs?: number | undefined;
+  /** How long after the submission of a run it makes sense to request it again, milliseconds; set if the run is unknown. */
+  readonly retryForMs?: number | undefined;
   /** The HTTP status, if there was one. */
   readonly status?: number | undefined;
   /** The service's own message (interface 2.5), one line of bounded length. */

@@ -1,4 +1,5 @@
 import type { Failure } from '../../core/errors.js';
+import { UNKNOWN_RUN_MS } from '../run-pauses.js';
 import { ServiceError } from './service-error.js';
 
 /** The operations of the service (interface 1.6). */
@@ -31,6 +32,7 @@ export class HttpStatusError extends ServiceError {
     { operation, status, germanText, retryAfterMs }: Refusal,
     readonly action: Failure['action'],
     meaning: string,
+    override readonly retryForMs?: number | undefined,
   ) {
     const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
     super(`${OPERATION_NAMES[operation]} answered ${status}: ${meaning}${quoted}`);
@@ -48,7 +50,8 @@ const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
   feed: 'the request is invalid; check the cursor and the filters',
   run: 'the request is invalid; check the scan id',
 };
-const NO_RUN = 'there is no run with this scan id; check the id, and that the key belongs to its organization';
+const NO_RUN =
+  'there is no run with this scan id; check the id, and that the key belongs to its organization; a run that was just submitted may be unknown for up to two minutes';
 const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and that the base URL is right';
 const REDIRECTED =
   'a redirect, which is never followed because it could send the key to another server; check the base URL';
@@ -66,7 +69,8 @@ export function httpStatusError(of: Refusal): HttpStatusError {
   if (status === 403) {
     return new HttpStatusError(of, 'hold', 'the API key belongs to no organization; ask the operators of the service');
   }
-  if (status === 404 && operation === 'run') return new HttpStatusError(of, 'retry', NO_RUN);
+  // A run exists once its submission is answered (interface 3), so its id is wrong, unless the service is slow to find it.
+  if (status === 404 && operation === 'run') return new HttpStatusError(of, 'data', NO_RUN, UNKNOWN_RUN_MS);
   if (status === 404) return new HttpStatusError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);
   if (status === 409 && isSubmission) {
     return new HttpStatusError(of, 'data', 'the Idempotency-Key was already used with a different request');

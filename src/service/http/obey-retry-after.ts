@@ -43,5 +43,5 @@ export function obeyRetryAfter(service: FeedService, clock: Clock): FeedService 
 
 /** A refused key or setting is retried whatever the service asks for, and a missing run says nothing about the others. */
 function asksForPause(error: unknown): error is HttpStatusError {
-  return error instanceof HttpStatusError && error.action === 'retry' && error.status !== 404;
+  return error instanceof HttpStatusError && error.action === 'retry';
 }

@@ -69,7 +69,7 @@ export function createLoadResult({ service, markdown, sizes, unfitBytes }: LoadS
         return { kind: 'does_not_fit' };
       }
       if (bytes > expected) sizes.add(bytes);
-      return { kind: 'pending', reason: reasonOf(kind), ...(action === 'retry' && { retryAfterMs }) };
+      return { kind: 'pending', reason: reasonOf(kind), ...(action !== 'hold' && { retryAfterMs }) };
     }
   };
 }

@@ -334,6 +334,13 @@ describe('submit', () => {
     );
   });
 
+  it('waits for a run that the service does not find at first', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 404, next: 3, operation: 'run' });
+    const { files, exitCode } = await json([path(), ...TEST, '--wait']);
+    expect({ exitCode, files }).toMatchObject({ exitCode: 0, files: [{ status: 'completed' }] });
+  });
+
   it('reports each long pause that the service requests while it waits', async () => {
     emulator.set({ processingMs: 1 });
     const { path } = await folderOf({ 'a.pdf': other() });
