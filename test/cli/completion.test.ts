@@ -61,4 +61,21 @@ describe.each(Object.keys(ASK))('in %s', (shell) => {
     expect(suggest(script, ['scanfeed', 'submit', '--document-type', 'x', '--conc'])).toEqual(['--concurrency']);
     expect(suggest(script, ['scanfeed', 'completion', 'z'])).toEqual(['zsh']);
   });
+
+  test.skipIf(isMissing)(
+    'completes the values of options with fixed choices, and suggests no words for other values',
+    async () => {
+      const script = await scriptFor(shell);
+      expect(suggest(script, ['scanfeed', 'submit', '--environment', ''])).toEqual(['prod', 'test']);
+      expect(suggest(script, ['scanfeed', 'quarantine', 'list', '--all', '--state', 'd'])).toEqual(['discarded']);
+      for (const value of [
+        ['quarantine', 'list', '--limit', ''],
+        ['sql', '-f', ''],
+        ['sql', '--file', ''],
+      ])
+        expect(suggest(script, ['scanfeed', ...value]), value.join(' ')).toEqual([]);
+      const next = suggest(script, ['scanfeed', 'submit', '--environment', 'prod', '--']);
+      expect(next).toEqual(expect.arrayContaining(['--document-type', '--wait']));
+    },
+  );
 });

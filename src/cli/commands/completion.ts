@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 
 const examples = `
-The script completes commands, options and file names.
+The script completes commands, options, their fixed choices and file names.
 
 Examples:
   $ source <(scanfeed completion bash)
@@ -21,9 +21,12 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((shell: keyof typeof SCRIPTS) => io.write(SCRIPTS[shell](placesIn(program, ''))));
 }
 
-/** The words that may follow a command, or the name of the program. */
+/** What may follow a command, or the name of the program, and the word before the cursor. */
 interface Place {
   readonly after: string;
+  /** An option whose value follows, or `*` for every other word. */
+  readonly last: string;
+  /** Empty if any value is possible. */
   readonly words: string;
 }
 
@@ -31,7 +34,13 @@ function placesIn(command: Command, after: string): readonly Place[] {
   const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
   const options = command.options.flatMap(({ long }) => long ?? []);
   const words = [...command.commands.map((each) => each.name()), ...choices, ...options, '--help'].join(' ');
-  return [{ after, words }, ...command.commands.flatMap((each) => placesIn(each, `${after} ${each.name()}`.trim()))];
+  const values = command.options
+    .filter(({ required }) => required)
+    .flatMap(({ short, long, argChoices = [] }) =>
+      [short ?? [], long ?? []].flat().map((last) => ({ after, last, words: argChoices.join(' ') })),
+    );
+  const below = command.commands.flatMap((each) => placesIn(each, `${after} ${each.name()}`.trim()));
+  return [...values, { after, last: '*', words }, ...below];
 }
 
 const SCRIPTS = {
@@ -50,14 +59,16 @@ if [ "$funcstack[1]" = _scanfeed ]; then _scanfeed; else compdef _scanfeed scanf
 `,
   fish: (places: readonly Place[]) => `function __scanfeed_words
   set -l place ''
+  set -l last ''
   for word in (commandline -opc)[2..]
+    set last "$word"
     set -l next (string trim "$place $word")
     if contains -- "$next" ${commandsIn(places).join(' ')}
       set place "$next"
     end
   end
-  switch "$place"
-${places.map(({ after, words }) => `    case '${after}'\n      printf '%s\\n' ${words}`).join('\n')}
+  switch "$place|$last"
+${places.map(({ after, last, words }) => `    case '${after}|${last}'${words && `\n      printf '%s\\n' ${words}`}`).join('\n')}
   end
 end
 complete -c scanfeed -a '(__scanfeed_words)'
@@ -72,11 +83,11 @@ function walk(places: readonly Place[], previous: string): string {
       ${commandsIn(places).join('|')}) place="\${place:+$place }$word" ;;
     esac
   done
-  case "$place" in
-${places.map(({ after, words }) => `    '${after}') list='${words}' ;;`).join('\n')}
+  case "$place|$word" in
+${places.map(({ after, last, words }) => `    '${after}|'${last}) list='${words}' ;;`).join('\n')}
   esac`;
 }
 
 function commandsIn(places: readonly Place[]): readonly string[] {
-  return places.flatMap(({ after }) => (after === '' ? [] : [`'${after}'`]));
+  return places.flatMap(({ after, last }) => (after === '' || last !== '*' ? [] : [`'${after}'`]));
 }
