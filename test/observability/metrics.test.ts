@@ -142,6 +142,19 @@ describe('the gauges of the database', () => {
   });
 });
 
+test.each(['invoices', null])(
+  'the time until which unusable entries are accepted exists only while that is in force, of the feed %s',
+  async (feed) => {
+    const { state, metrics, sample } = testMetrics({ feed });
+    const name = 'scanfeed_unusable_accepted_until_timestamp_seconds';
+    expect(await sample(name)).toBeUndefined();
+    state.setStatus(feedStatus({ acceptsBadUntil: new Date(5_000) }));
+    expect((await metrics.exposition()).text).toContain(`\n${name}{feed="${feed ?? 'first'}"} 5\n`);
+    state.setStatus(feedStatus());
+    expect(await sample(name)).toBeUndefined();
+  },
+);
+
 describe('leading and being caught up', () => {
   test('end when the lease expires without a report', async () => {
     const { state, clock, sample } = testMetrics();

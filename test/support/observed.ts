@@ -89,7 +89,8 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
 
 /** The exposition after every error and every answer has occurred. */
 export async function everythingOccurred(options: Partial<MetricsOptions> = {}): Promise<string> {
-  const { metrics } = testMetrics(options);
+  const { metrics, state } = testMetrics(options);
+  state.setStatus(feedStatus({ acceptsBadUntil: new Date('2026-01-01T08:00:00Z') }));
   for (const stage of STAGES) for (const kind of ERROR_KINDS) metrics.failed(stage, kind);
   for (const operation of OPERATIONS) for (const status of REQUEST_STATUSES) metrics.requested(operation, status, 1);
   return (await metrics.exposition()).text;

@@ -105,6 +105,8 @@ export const HELP = {
     'Delivery time up to which a pass has read; 0 if it is not being read',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
+  scanfeed_unusable_accepted_until_timestamp_seconds:
+    'Time until which an operator accepts that most entries are unusable; only while that is in force',
   scanfeed_runs_without_data: 'Completed runs whose data is missing, null or not an object',
   scanfeed_polls_total: 'Polls of the feed',
   scanfeed_runs_total: 'Entries of the feed by what their commit changed',

@@ -154,6 +154,12 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean
   gauge('scanfeed_pending_results', (state) => state.status()?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', (state) => state.status()?.quarantinedEntries ?? 0);
   gauge('scanfeed_runs_without_data', (state) => state.status()?.runsWithoutData ?? 0);
+  create('scanfeed_unusable_accepted_until_timestamp_seconds', ['feed'], () =>
+    [...feeds].flatMap(([feed, { state }]) => {
+      const until = state.status()?.acceptsBadUntil;
+      return until ? [{ labels: { feed }, value: unixSeconds(until) }] : [];
+    }),
+  );
 }
 
 /**
