@@ -32,6 +32,7 @@ export class HttpStatusError extends ServiceError {
     { operation, status, germanText, retryAfterMs }: Refusal,
     readonly action: Failure['action'],
     meaning: string,
+    /** As for every `ServiceError`; set if a run is unknown. */
     override readonly retryForMs?: number | undefined,
   ) {
     const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
