@@ -20,10 +20,8 @@ interface Statement {
 }
 
 const SCHEMA = 'scanfeed';
-const TTL_MS = 3_600_000;
 const monotonic = () => performance.now();
 const SETTINGS = {
-  leaseTtlMs: TTL_MS,
   pendingRetryMs: 30_000,
   keptDays: null,
   monotonic,
@@ -55,7 +53,7 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
   const { filters } = feedRequest(null);
   const identity = { name: 'default', baseUrl, filters, keepHistory: true, start: 'beginning' } as const;
   const leases = createLeases(connectStore({ sql: db }, SCHEMA), SETTINGS.databaseClock);
-  const lease = await leases.acquireLease(identity, 'bench', TTL_MS);
+  const lease = await leases.acquireLease(identity, 'bench');
   await db.destroy();
   if (lease === null) throw new Error('the feed is taken');
   return lease;

@@ -28,8 +28,7 @@ function leads({ database, queryAll }: FollowedFeeds, daemon: BenchDaemon, feeds
       const askedAt = performance.now();
       const led = await queryAll(
         client,
-        (schema) =>
-          `SELECT name FROM ${schema}.feeds WHERE split_part(lease_holder, '/', 2) = $1 AND lease_expires_at > now()`,
+        (schema) => `SELECT name FROM ${schema}.feeds WHERE split_part(lease_holder, '/', 2) = $1`,
         [String(daemon.pid)],
       );
       if (led.length >= feeds) return;

@@ -68,9 +68,9 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
 
 /** Creates the set of feeds, which is empty at first. */
 function createFeeds(shared: SharedParts, onBug: (error: unknown) => void): FeedSet {
-  return createFeedSet((of, until, { startDelayFraction, isFirst, ...relations }) => {
+  return createFeedSet((of, until, { startDelayFraction, ...relations }) => {
     const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
-    return runFeed(of, shared, until, { ...relations, isFirst, firstPollInMs });
+    return runFeed(of, shared, until, { ...relations, firstPollInMs });
   }, onBug);
 }
 

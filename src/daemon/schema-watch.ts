@@ -127,8 +127,11 @@ export function watchSchema(
      * Migrates the schema if that is enabled, unless it has just been checked. Concurrent calls share one check. Rejects if the schema
      * cannot be used, and as soon as the signal aborts.
      */
-    ready: async (signal: AbortSignal): Promise<void> =>
-      isKnownUsable() ? signal.throwIfAborted() : unlessAborted(prepareOnce(), signal),
+    ready: async (signal: AbortSignal): Promise<void> => {
+      const wasPrepared = reports !== undefined;
+      if (!(wasPrepared && (await isUsable()))) await unlessAborted(prepareOnce(), signal);
+      signal.throwIfAborted();
+    },
     /** Returns whether this release can still use the schema; checks it if the last check is too old. Rejects if the check fails. */
     isUsable,
   };

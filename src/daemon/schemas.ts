@@ -7,13 +7,15 @@ import type { Metrics } from '../observability/metrics/metrics.js';
 import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
+import { createProcesses } from '../storage/feeds/processes.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { createStore } from '../storage/store.js';
-import { createLeaseRounds } from '../sync/lease/lease-rounds.js';
-import type { ProcessLeases } from '../sync/lease/process-leases.js';
+import { FeedLeases } from '../sync/lease/feed-leases.js';
+import { ProcessLease, type ProcessParts } from '../sync/lease/process-lease.js';
 import { type LimitedRun, limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
+import { prepareSchema } from './prepare-schema.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
 
 /** Minimum number of feeds in a schema for their polls to share statements; separate statements for fewer cost little. */
@@ -41,13 +43,15 @@ const DIRECT_CONNECTIONS = 2;
 
 export interface SchemasContext {
   readonly database: Database;
-  /** For the leases. Their renewals do not wait for the commits, which may occupy all other connections. */
+  /** For reading, taking and releasing feeds, which does not wait for commits: these may occupy all other connections. */
   readonly leaseDatabase: Database;
+  /** For the lease of the process. */
+  readonly processDatabase: Database;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
-  readonly leases: ProcessLeases;
+  readonly process: Pick<ProcessParts, 'holder' | 'isDead' | 'ttlMs'>;
 }
 
 export interface SchemaUser {
@@ -60,18 +64,31 @@ export interface SchemaUser {
 
 export type Schemas = ReturnType<typeof createSchemas>;
 
-/** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
-export function createSchemas(context: SchemasContext, signal: AbortSignal) {
+/**
+ * The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. That of the settings, which may
+ * have no feeds, has the lease of the process.
+ */
+export function createSchemas(settings: Pick<Settings, 'database'>, context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
+  const [migrations, limitDirect] = [knownMigrations(), limitConcurrency(DIRECT_CONNECTIONS)];
+  const { database: home } = settings;
+  const process = new ProcessLease({
+    ...context.process,
+    clock: context.clock,
+    store: createProcesses(connectStore(context.processDatabase, home.schema)),
+    ready: async () => {
+      await prepareSchema(home, context.leaseDatabase, await migrations(), limitDirect, signal);
+    },
+  });
   const parts = {
     ...context,
-    migrations: knownMigrations(),
-    limitDirect: limitConcurrency(DIRECT_CONNECTIONS),
+    ...{ process, migrations, limitDirect },
     limitMaintenance: limitConcurrency(MAINTENANCE_TASKS),
     usableMs: () => checkInterval(VERSION_INTERVAL_MS, open.size),
     checkIntervalMs: () => checkInterval(MAINTENANCE_INTERVAL_MS, open.size),
   };
   return {
+    process,
     open(settings: Settings, user: SchemaUser): MaintainedSchema {
       const name = settings.database.schema;
       const schema = open.get(name) ?? maintainSchema(settings, parts, signal);
@@ -113,7 +130,8 @@ function knownMigrations(): WatchContext['migrations'] {
 
 type MaintainedSchema = ReturnType<typeof maintainSchema>;
 
-interface SharedBySchemas extends SchemasContext {
+interface SharedBySchemas extends Omit<SchemasContext, 'process'> {
+  readonly process: ProcessLease;
   readonly migrations: WatchContext['migrations'];
   readonly limitDirect: LimitedRun;
   readonly limitMaintenance: LimitedRun;
@@ -122,12 +140,12 @@ interface SharedBySchemas extends SchemasContext {
 }
 
 function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: AbortSignal) {
-  const { database, leaseDatabase, metrics, readiness, clock, leases, checkIntervalMs } = parts;
+  const { database, leaseDatabase, metrics, readiness, clock, process, checkIntervalMs } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
   const logger = parts.loggerOf(schema);
-  const connection = connectStore(database, schema);
+  const connection = connectStore(database, schema, settings.database.homeSchema);
   const onPreparing = () => {
     for (const user of users) user.onPreparing();
   };
@@ -136,7 +154,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   const openStore = (on: Database) => {
     const store = createStore(on, {
       schema,
-      leaseTtlMs: leases.leaseTtlMs,
+      home: settings.database.homeSchema,
       pendingRetryMs: settings.feed.pendingRetryMs,
       keptDays: settings.database.retention.runs,
       monotonic: clock.monotonic,
@@ -160,7 +178,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   return {
     ...{ users, connection, store },
     /** The leases of all feeds that the process has in the schema. */
-    leases: createLeaseRounds(leases, {
+    leases: new FeedLeases(process, {
       ...{ name: schema, store: openStore(leaseDatabase) },
       ...{ ready: watch.ready, isUsable: watch.isUsable },
     }),

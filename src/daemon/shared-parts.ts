@@ -8,7 +8,7 @@ import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { Settings, SettingsFor } from '../settings/settings.js';
 import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
-import { createProcessLeases } from '../sync/lease/process-leases.js';
+import { linkedSignal } from '../sync/waiting/linked-signal.js';
 import { maxRequests, type SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
@@ -52,6 +52,7 @@ export function openSharedParts(
 ) {
   const version = packageVersion();
   const { poolSize } = settings.database;
+  const ttlMs = settings.feed.leaseTtlMs;
   const lookup = createLookup();
   const connection = { ...settings.database.connection, lookup };
   // With many feeds, statements normally queue for a connection. That is no reason to report an exhausted pool early.
@@ -61,9 +62,13 @@ export function openSharedParts(
     ...queueing,
   });
   const leaseDatabase = openDatabase({
-    ...{ connection, maxConnections: LEASE_CONNECTIONS, signal },
-    // A hung renewal of many leases must end before they expire. The renewal of a single lease waits for its feed's commit.
-    ...(single === null && { statementDeadlineMs: Math.min(settings.feed.leaseTtlMs, STATEMENT_DEADLINE_MS) }),
+    ...{ connection, maxConnections: LEASE_CONNECTIONS - 1, signal },
+    statementDeadlineMs: Math.min(ttlMs, STATEMENT_DEADLINE_MS),
+  });
+  const processDatabase = openDatabase({
+    ...{ connection, maxConnections: 1, signal }, // so that renewals never wait for other statements
+    // A renewal that hangs must leave time for another one.
+    statementDeadlineMs: Math.min(ttlMs / 3, STATEMENT_DEADLINE_MS),
   });
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,
@@ -80,17 +85,25 @@ export function openSharedParts(
   const host = hostname();
   const holder = nameHolder(host, process.pid);
   const isDead = (other: string) => isDeadPredecessor(other, host, process.pid);
-  const leases = createProcessLeases({ clock, holder, isDead, leaseTtlMs: settings.feed.leaseTtlMs });
+  const databases = { database, leaseDatabase, processDatabase };
+  const schemas = createSchemas(
+    settings,
+    { ...databases, metrics, readiness, loggerOf: ofSchema, clock, process: { holder, isDead, ttlMs } },
+    signal,
+  );
+  const leaving = linkedSignal();
+  const kept = schemas.process.keep(leaving.signal);
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services },
     loggerOf: (feed) => loggerOf({ feed }),
-    schemas: createSchemas({ database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, leases }, signal),
+    schemas,
     holder,
     budget: createProcessBudget(settings.feed.memoryBudgetBytes, single === null ? COLLECT_EVERY_BYTES : undefined),
   };
   const close = async () => {
-    await services.close();
-    await Promise.all([database.close(), leaseDatabase.close()]);
+    leaving.abort();
+    await Promise.all([services.close(), kept]);
+    await Promise.all(Object.values(databases).map((each) => each.close()));
     await tracer?.close();
   };
   return { shared, metrics, readiness, close };

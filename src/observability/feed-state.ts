@@ -13,10 +13,10 @@ export type FeedState = ReturnType<typeof createFeedState>;
 export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }: FeedStateOptions) {
   let freshness: Freshness | null = null;
   let status: FeedStatus | null = null;
-  let leaderUntil: number | null = null;
+  let aliveUntil: (() => number) | null = null;
   let endSeenAt: number | null = null;
   const caughtUpForMs = 3 * pollIntervalMs + requestTimeoutMs;
-  const isLeader = (at = monotonic()) => leaderUntil !== null && at < leaderUntil;
+  const isLeader = (at = monotonic()) => aliveUntil !== null && at < aliveUntil();
 
   /** Keeps the one that was read last: commits and checks of the database may report out of order. */
   const setFreshness = (read: Freshness) => {
@@ -34,9 +34,9 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
       status = read;
       setFreshness(read);
     },
-    /** Sets the monotonic time up to which this process holds the lease; null if it does not hold it. */
-    setLeader(until: number | null): void {
-      leaderUntil = until;
+    /** Sets the function that returns the monotonic time up to which this process leads the feed; null if it does not. */
+    setLeader(until: (() => number) | null): void {
+      aliveUntil = until;
     },
     /** Sets the monotonic time of the latest poll if it saw the end of the feed, else null. */
     setCaughtUp(polledAt: number | null): void {

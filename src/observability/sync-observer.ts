@@ -145,14 +145,14 @@ export function observeSync(options: SyncObserverOptions) {
         reason: 'cursors of the service belong to their filters, and move with each poll or are missing; the lag grows',
         remedy: 'set SCANFEED_ENVIRONMENT=all and SCANFEED_STATUS=completed,failed, without SCANFEED_DOCUMENT_TYPE',
       }),
-    leading(until) {
-      update(() => state.setLeader(until));
-      if (until === null) {
+    leading(aliveUntil) {
+      update(() => state.setLeader(aliveUntil));
+      if (aliveUntil === null) {
         activity.flush();
         warnings.flush();
         for (const stage of LEADER_STAGES) failures.reset(stage);
       }
-      role.leading(until !== null);
+      role.leading(aliveUntil !== null);
       tick();
     },
     caughtUp(polledAt) {

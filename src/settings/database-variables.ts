@@ -58,7 +58,7 @@ export const DATABASE_VARIABLES = {
     ['database', 'SCANFEED_DATABASE_POOL'],
     integer(1, 100),
     '5',
-    'maximum number of connections; leases have two more',
+    'maximum number of connections; leases have three more',
   ),
 } as const;
 

@@ -6,7 +6,7 @@ import { type FeedEntry, KEYS, parseEntries } from './feed-entries.js';
 import { HIDDEN, type Mistake, SettingsError } from './mistakes.js';
 import { fileVariableOf } from './reader.js';
 import { type ReadFile, readText } from './reread.js';
-import { readSettings, type SettingsFor, type SettingsOptions } from './settings.js';
+import { HOME_SCHEMA, readSettings, type SettingsFor, type SettingsOptions } from './settings.js';
 import { type Group, VARIABLES } from './variables.js';
 
 /** The feeds that a process follows. */
@@ -63,7 +63,8 @@ export async function readFeedsFile<G extends Group = Group>(
   const invalidKeyFiles = new Set<string>();
   const common = new Map<string, Mistake>();
   const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, onKept };
-  const shared = new Map<string, unknown>();
+  const home = env[VARIABLES.schema.name] || VARIABLES.schema.default;
+  const shared = new Map<string, unknown>([[HOME_SCHEMA.name, home]]);
   for (const entry of markRepeatedNames(entries)) {
     const result = settingsOf(entry, inherited, options, shared);
     for (const mistake of result.common) common.set(`${mistake.variable} ${mistake.reason}`, mistake);

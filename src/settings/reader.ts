@@ -29,7 +29,7 @@ export class Reader {
   ) {}
 
   /** Reads a value once for all readers that share it. Its mistakes are those of the first one. */
-  once<T>({ name }: Variable, read: () => T): T {
+  once<T>({ name }: Pick<Variable, 'name'>, read: () => T): T {
     if (!this.shared.has(name)) this.shared.set(name, read());
     return this.shared.get(name) as T;
   }

@@ -148,6 +148,9 @@ function readFilters(reader: Reader, variables: FilterVariables): FeedFilters {
   return Object.fromEntries(settings) as unknown as FeedFilters;
 }
 
+/** Names the schema of the processes among the values that all feeds of a file share. */
+export const HOME_SCHEMA = { name: 'home schema' };
+
 function readDatabase(reader: Reader) {
   // Preparing TLS takes a millisecond, which is long for a thousand feeds.
   const connectionOf = (variable: typeof VARIABLES.databaseUrl) =>
@@ -162,6 +165,8 @@ function readDatabase(reader: Reader) {
     /** The direct connection for migrations; `connection` if none is set. */
     migrationConnection: migration as DatabaseConnection,
     schema,
+    /** Schema of the processes: SCANFEED_DATABASE_SCHEMA, also for feeds with a schema of their own. */
+    homeSchema: reader.once(HOME_SCHEMA, () => schema),
     readerRole: reader.value(VARIABLES.readerRole),
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
     reportingTimeZone: reader.value(VARIABLES.reportingTimeZone),

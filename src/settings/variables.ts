@@ -127,7 +127,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_LEASE_TTL'],
     duration('1s', '1h'),
     '10s',
-    'time after which the lease of an unresponsive leader expires; another replica takes over within 4/3 of it',
+    'time after which the lease of an unresponsive process expires; others take over its feeds at most 2 s later',
   ),
   history: defaulted(['feed', 'SCANFEED_HISTORY'], flag, 'true', 'keep superseded revisions in `run_history`'),
 

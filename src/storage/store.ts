@@ -7,25 +7,24 @@ import { createDatabaseClock } from './connection/database-clock.js';
 import type { Database } from './connection/pool.js';
 import { connectStore } from './connection/store-connection.js';
 import { createLeases } from './feeds/lease.js';
-import { createProcesses } from './feeds/processes.js';
 import { createStatus } from './feeds/status.js';
 import { createPasses } from './passes/passes.js';
 import { createPendingRetries } from './runs/pending.js';
 
 export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
-  /** SCANFEED_DATABASE_SCHEMA. */
   readonly schema: string;
+  /** The schema of the process's settings; by default that of the feed. */
+  readonly home?: string;
 }
 
 /** Creates the engine's store in PostgreSQL. */
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
-  const connection = connectStore(database, settings.schema);
+  const connection = connectStore(database, settings.schema, settings.home);
   const { monotonic } = settings;
   const databaseClock = createDatabaseClock(monotonic);
   return {
     ...createLeases(connection, databaseClock),
     ...createPositions(connection, databaseClock),
-    ...createProcesses(connection),
     ...createStatus(connection, monotonic, databaseClock),
     ...createCommits(connection, { ...settings, databaseClock }),
     ...createPasses(connection),

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { LeaseRounds } from './lease/lease-rounds.js';
+import type { FeedLeases } from './lease/feed-leases.js';
 import type { MemoryBudget } from './memory/memory-budget.js';
 import type { PageLimit } from './page/page-limit.js';
 import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
@@ -47,7 +47,7 @@ export interface FeedContext {
   readonly clock: Clock;
   readonly loader: ResultLoader;
   /** Those of all feeds of this process in this schema. */
-  readonly leases: LeaseRounds;
+  readonly leases: FeedLeases;
   /** Memory for pages and results; shared with the loader. */
   readonly budget: MemoryBudget;
 }

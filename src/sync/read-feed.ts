@@ -129,17 +129,11 @@ class FeedPages implements PageOwner {
   }
 
   prepare(page: CheckedPage): CommitPage {
-    const { lease, store, context } = this;
+    const { lease, store } = this;
     const freshness = { end: page.ending.claim, ...this.#claims.next(page) };
     const from = page.at.cursor;
     const to = page.next ?? from;
-    return async (content) => {
-      const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
-      if (outcome.kind === 'fenced') return outcome;
-      context.leases.extended(lease, outcome.asOf.readAt);
-      context.observer.leading(outcome.asOf.readAt + context.leases.ttlMs);
-      return outcome;
-    };
+    return (content) => store.commitPage({ lease, from, to, freshness, ...content });
   }
 
   async committed(page: CommittedPage, next: Next): Promise<boolean> {

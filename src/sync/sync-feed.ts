@@ -14,11 +14,15 @@ import { createWakeUp } from './waiting/wake-up.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
- * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending
+ * it runs four tasks until the lease is lost or given back: it reads the state of the feed, reads the feed, runs passes and retries pending
  * results. Never rejects; it retries after failures.
- * @param isFirst whether the process has just started, so that it may replace a dead predecessor
+ * @param admit rejects while the feed does not belong into its schema
  */
-export async function syncFeed(feedContext: FeedContext, signal: AbortSignal, isFirst = true): Promise<void> {
+export async function syncFeed(
+  feedContext: FeedContext,
+  signal: AbortSignal,
+  admit: (signal: AbortSignal) => Promise<void> = async () => {},
+): Promise<void> {
   const { clock } = feedContext;
   const context: LeaderContext = {
     ...feedContext,
@@ -26,15 +30,15 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal, is
     retryWakeUp: createWakeUp(clock),
   };
   const { leases } = context;
-  const { identity } = context.settings;
-  leases.follow(identity.name);
+  const { name } = context.settings.identity;
+  leases.follow(name);
   try {
-    for (let starting = isFirst; !signal.aborted; starting = false) {
-      const lease = await takeLease(context, signal, starting);
+    for (let wasLed = false; !signal.aborted; wasLed = true) {
+      const lease = await takeLease(context, signal, admit, wasLed);
       if (lease !== null) await lead(lease, context, signal);
     }
   } finally {
-    await leases.unfollow(identity.name);
+    leases.unfollow(name);
   }
 }
 

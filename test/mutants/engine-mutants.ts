@@ -13,6 +13,8 @@ const endOfFeed = 'src/sync/page/end-of-feed.ts';
 const backoff = 'src/sync/retry/backoff.ts';
 const freshnessClaims = 'src/sync/page/freshness-claims.ts';
 const passPages = 'src/sync/passes/pass-pages.ts';
+const processLease = 'src/sync/lease/process-lease.ts';
+const feedShare = 'src/sync/lease/feed-share.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
@@ -21,10 +23,12 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the cursor is stored before the rows',
     patch(
       readFeed,
-      'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
-      `const nothing = { batch: [], quarantine: [] };
-       await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
-       const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
+      'return (content) => store.commitPage({ lease, from, to, freshness, ...content });',
+      `return async (content) => {
+         const nothing = { batch: [], quarantine: [] };
+         await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
+         return store.commitPage({ lease, from: to, to, freshness, ...content });
+       };`,
     ),
   ),
   engine(
@@ -138,18 +142,37 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(readFeed, 'if (!(await leases.isHeld(lease))) return;', ''),
     patch(
       'src/sync/lease/keep-lease.ts',
-      'if (answer === null) return; // lost, but the database answered',
-      'if (answer === null) continue;',
+      'if (feed.holder !== lease.holder || feed.epoch !== lease.epoch) return;',
+      '',
     ),
   ),
-
   engine(
-    'feeds of several schemas are not shared',
-    patch('src/sync/lease/announcement-schemas.ts', 'current.flatMap((each) => each.processes)', 'processes'),
+    'a lease is renewed when it has expired',
+    patch(processLease, 'ttlMs / RENEWALS_PER_TTL - this.#lookMs / 2', 'ttlMs'),
   ),
   engine(
-    'a feed that was given back and taken again is given back again',
-    patch('src/sync/lease/feed-share.ts', 'surplus.delete(feed);', ''),
+    'a process that lost its lease takes the feeds of others at once',
+    patch(processLease, 'this.#takesFrom = askedAt + ttlMs;', ''),
+  ),
+  engine(
+    'a process ends the leases of living ones when it joins',
+    patch(processLease, ' && this.parts.isDead(other)', ''),
+  ),
+  engine(
+    'a process keeps the feeds of a schema that it cannot read',
+    patch(processLease, 'unusable: this.#unusable(askedAt)', 'unusable: []'),
+  ),
+  engine(
+    'a process that has ended is not noticed until the next round',
+    patch('src/sync/lease/feed-leases.ts', 'processesChanged: this.#wakeUp.wake', 'processesChanged: () => {}'),
+  ),
+  engine(
+    'a process takes free feeds beyond its share at once',
+    patch(feedShare, 'if (exceedsShare && ', 'if (false && '),
+  ),
+  engine(
+    'all surplus feeds are given back at once',
+    patch(feedShare, 'const GIVEN_BACK = 0.1;', 'const GIVEN_BACK = 1;'),
   ),
 
   // It outlives outages (promise 7).

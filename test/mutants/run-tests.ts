@@ -37,6 +37,8 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'commit/earlier-positions',
       'commit/end-claims',
       'feeds/lease',
+      'feeds/processes',
+      'feeds/read-feeds',
       'passes/passes',
       'passes/request-pass',
     ].map((name) => `test/storage/${name}.test.ts`),

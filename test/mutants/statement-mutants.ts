@@ -30,8 +30,20 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/feeds/lease.ts', 'setting @> (settings', 'setting <@ (settings'),
   ),
   statements(
-    'a held lease is taken away',
-    patch('src/storage/feeds/lease.ts', 'OR ${IS_LED} IS NOT TRUE)', 'OR true)'),
+    'a feed is taken from a living process',
+    patch('src/storage/feeds/lease.ts', ' AND NOT ${isLed(tables)}', ''),
+  ),
+  statements(
+    'a process that renewed its lease in the future is alive',
+    patch(
+      'src/storage/tables/lease-columns.ts',
+      'clock_timestamp() BETWEEN process.renewed_at AND process.expires_at',
+      'clock_timestamp() <= process.expires_at',
+    ),
+  ),
+  statements(
+    'a process leads feeds of a schema that it cannot use',
+    patch('src/storage/tables/lease-columns.ts', ' AND ${schema}::text <> ALL (unusable)', ''),
   ),
   statements(
     'the same revision is written again',
@@ -93,9 +105,9 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'freshness goes back',
     patch(
-      'src/storage/tables/lease-columns.ts',
-      'data_complete_as_of = GREATEST(${claimed}, CASE',
-      'data_complete_as_of = COALESCE(${claimed}, CASE',
+      'src/storage/commit/feed-page.ts',
+      'data_complete_as_of = GREATEST(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
+      'data_complete_as_of = COALESCE(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
     ),
   ),
   statements(

@@ -158,7 +158,7 @@ test.each(['invoices', null])(
 describe('leading and being caught up', () => {
   test('end when the lease expires without a report', async () => {
     const { state, clock, sample } = testMetrics();
-    state.setLeader(30_000);
+    state.setLeader(() => 30_000);
     state.setCaughtUp(0);
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 1]);
     clock.advance(30_000);
@@ -167,7 +167,7 @@ describe('leading and being caught up', () => {
 
   test('last three poll intervals and the request timeout after the end was seen', async () => {
     const { state, clock, sample } = testMetrics();
-    state.setLeader(Number.POSITIVE_INFINITY);
+    state.setLeader(() => Number.POSITIVE_INFINITY);
     state.setCaughtUp(0);
     clock.advance(44_999);
     expect(await sample('scanfeed_caught_up')).toBe(1);
@@ -179,7 +179,7 @@ describe('leading and being caught up', () => {
     const { state, sample } = testMetrics();
     state.setCaughtUp(0);
     expect(await sample('scanfeed_caught_up')).toBe(0);
-    state.setLeader(10_000);
+    state.setLeader(() => 10_000);
     state.setCaughtUp(null);
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 0]);
   });
@@ -189,7 +189,7 @@ describe('leading and being caught up', () => {
     clock.advance(10_000);
     metrics.delivered([9_000]);
     expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(0);
-    state.setLeader(30_000);
+    state.setLeader(() => 30_000);
     state.setCaughtUp(10_000);
     metrics.delivered([9_000, 8_000, 11_000]);
     expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(3);
@@ -238,7 +238,7 @@ describe('the metrics of the feeds of a file', () => {
   test('have a gauge for each feed, and count the events of all feeds together', async () => {
     const { added, lines } = setup(2, { invalidFeeds: () => 3 });
     const [one, other] = added;
-    one?.state.setLeader(10_000);
+    one?.state.setLeader(() => 10_000);
     one?.metrics.polled('end');
     other?.metrics.polled('end');
     const found = await lines();

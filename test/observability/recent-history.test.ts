@@ -38,7 +38,7 @@ const figures = (lagSeconds: number | null, runs: number | null, failures = 0): 
 describe('the recent history', () => {
   test('keeps the highest lag of each minute and adds up runs and failures', () => {
     const { state, history, knows, clock, recorded } = setup();
-    state.setLeader(1_000_000);
+    state.setLeader(() => 1_000_000);
     knows(500);
     history.wrote(3);
     clock.advance(4_000);
@@ -87,7 +87,7 @@ describe('the recent history', () => {
   test('has null instead of 0 runs when another process led', () => {
     const { state, knows, pass, recorded } = setup();
     pass(MINUTE, () => knows(1_000));
-    state.setLeader(90_000);
+    state.setLeader(() => 90_000);
     pass(2 * MINUTE, () => knows(1_000));
     expect(recorded().map(([minute, { runs }]) => [minute, runs])).toEqual([
       [0, null],
@@ -99,7 +99,7 @@ describe('the recent history', () => {
 
   test('fills a wait of two minutes with the lag at the end of each', () => {
     const { state, knows, clock, recorded } = setup();
-    state.setLeader(1_000_000);
+    state.setLeader(() => 1_000_000);
     clock.advance(30_000);
     knows(0);
     clock.advance(3 * MINUTE - 15_000);

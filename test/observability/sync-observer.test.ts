@@ -62,7 +62,7 @@ test('the report follows the role and the freshness', () => {
   expect(report()).toMatchObject({ role: 'starting', lagSeconds: null, pendingResults: null });
   observer.status(feedStatus({ lagMs: 5_000, pendingResults: 2, leaseHolder: 'pod-2' }));
   expect(report()).toMatchObject({ role: 'standby', lagSeconds: 5, pendingResults: 2, leaseHolder: 'pod-2' });
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   observer.caughtUp(0);
   observer.freshness({ readAt: 0, lagMs: 0, dataCompleteAsOf: new Date(0) });
   clock.advance(1_000);
@@ -78,7 +78,8 @@ test('the report follows the role and the freshness', () => {
 
 test('logs taking and losing the lease once, not with every renewal', () => {
   const { observer, log } = observed();
-  for (const until of [1, 2, 3, null]) observer.leading(until);
+  for (const until of [1, 2, 3]) observer.leading(() => until);
+  observer.leading(null);
   expect(log.lines.map(({ message }) => message)).toEqual(['started leading the feed', 'stopped leading the feed']);
 });
 
@@ -89,7 +90,7 @@ test('a standby logs each leader once, but not a leader seen before the first at
   expect(log.lines).toEqual([]);
   for (const holder of ['pod-1', 'pod-1', null, 'pod-2', 'pod-2']) check(holder);
   expect(log.lines.map(({ fields }) => fields.leaseHolder)).toEqual(['pod-1', 'pod-2']);
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   check('pod-3');
   expect(log.lines.at(-1)?.message).toBe('started leading the feed');
 });
@@ -103,7 +104,7 @@ test('logs the catch-up after taking the lease and after a long delay, not at ev
     observer.caughtUp(clock.monotonic());
     observer.reading('feed', null);
   };
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   clock.advance(2_000);
   read(400);
   reachEnd();
@@ -122,7 +123,7 @@ test('logs the catch-up after taking the lease and after a long delay, not at ev
   expect(caughtUp().slice(1)).toEqual([{ entries: 3_000, seconds: 31 }]);
 
   observer.leading(null);
-  observer.leading(60_000);
+  observer.leading(() => 60_000);
   reachEnd();
   expect(caughtUp().slice(2)).toEqual([{ entries: 0, seconds: 0 }]);
 });
@@ -131,7 +132,7 @@ const COUNTS = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, qua
 
 test('logs the activity once a minute and when the lease is lost, and nothing when idle', () => {
   const { observer, log, clock } = observed();
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   observer.freshness({ readAt: 0, lagMs: 1_500, dataCompleteAsOf: new Date(0) });
   const logged = () => log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields);
   const idle = (seconds: number) => {
@@ -180,7 +181,7 @@ test('logs one line per page at level debug, with or without entries', () => {
 
 test('logs a repeated warning immediately, then once a minute with its sums', () => {
   const { observer, log, clock } = observed();
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   const logged = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
   for (let page = 0; page < 90; page += 1) {
     observer.committed({ ...COUNTS, quarantined: 2 }, []);
@@ -193,11 +194,11 @@ test('logs a repeated warning immediately, then once a minute with its sums', ()
 
 test('a standby reports errors that keep it from the lease, and none of its time as leader', () => {
   const { observer, report } = observed();
-  observer.leading(30_000);
+  observer.leading(() => 30_000);
   for (const stage of ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'] as const)
     observer.failed(stage, outage, 1_000);
   const stages = () => report().currentErrors.map(({ stage }) => stage);
-  observer.leading(60_000);
+  observer.leading(() => 60_000);
   expect(stages()).toEqual(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease']);
   observer.leading(null);
   expect(stages()).toEqual(['lease']);
@@ -208,7 +209,7 @@ test('a stage is failing from its failure to its recovery, the end of the lease,
   const failing = async (stage: string) =>
     (await sample(`scanfeed_failing{stage="${stage}",kind="connection"}`)) ??
     sample(`scanfeed_failing{stage="${stage}"}`);
-  observer.leading(Number.POSITIVE_INFINITY);
+  observer.leading(() => Number.POSITIVE_INFINITY);
   for (const stage of ['feed', 'recent', 'lease'] as const) observer.failed(stage, outage, 60_000);
   expect([await failing('feed'), await failing('recent'), await failing('full')]).toEqual([1, 1, 0]);
   observer.recovered('feed');

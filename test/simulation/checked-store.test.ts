@@ -14,7 +14,7 @@ it('reports no broken promise when results and a page are committed at the same 
   const service = new SimulatedService('default', clock, choices, traits.service, false, noCoverage());
   const store = new CheckedStore(clock, new Map([['default', service]]), traits, noCoverage());
   const identity = { filters: traits.filters, name: 'default', baseUrl: 'https://service.test/v1' } as const;
-  const lease = await store.acquireLease({ ...identity, keepHistory: true, start: 'beginning' }, 'process', 30_000);
+  const lease = await store.acquireLease({ ...identity, keepHistory: true, start: 'beginning' }, 'process');
   if (lease === null) throw new Error('the lease is free');
   const request = { filters: traits.filters, start: { beginning: true }, limit: 10, markdown: false } as const;
   const page = await clock.run(service.readPage(request, new AbortController().signal));

@@ -1,10 +1,9 @@
 import type { Clock } from '../../src/core/clock.js';
-import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
-import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
+import { FeedLeases } from '../../src/sync/lease/feed-leases.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
-import type { FeedIdentity, FeedService, FeedStore } from '../../src/sync/ports/index.js';
+import type { FeedIdentity, FeedService, FeedStore, ProcessStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
-import { engineContext, usableSchema } from '../support/engine.js';
+import { engineContext, processLease, usableSchema } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { CheckedStore } from './checked-store.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
@@ -62,13 +61,11 @@ export class FaultyProcess {
   ) {
     const { services, traits, choices } = world;
     const { filters, markdown, pageSize, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
-    const [clock, store, leaseTtlMs] = [this.#clock(), this.#store(), LEASE_TTL_MS];
+    const [clock, store] = [this.#clock(), this.#store()];
+    const process = processLease({ clock, store, holder: name, ttlMs: LEASE_TTL_MS });
     const shared = {
       ...{ clock, store, maxHeldPages, maxPageCommits, reconcile },
-      leases: createLeaseRounds(
-        createProcessLeases({ clock, holder: name, isDead: () => false, leaseTtlMs }),
-        usableSchema(store),
-      ),
+      leases: new FeedLeases(process, usableSchema(store)),
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageSize },
       budget: createMemoryBudget(memoryBudget),
@@ -78,7 +75,9 @@ export class FaultyProcess {
         engineContext({ ...shared, service: this.#through(service), identity: identityOf(feed, traits, choices) }),
         this.#stop.signal,
       );
-    this.#following = Promise.all([...services].map(([feed, service]) => follow(feed, service)));
+    const leaving = new AbortController();
+    const followed = Promise.all([...services].map(([feed, service]) => follow(feed, service)));
+    this.#following = Promise.all([followed.finally(() => leaving.abort()), process.keep(leaving.signal)]);
     this.#following.catch(() => {});
   }
 
@@ -123,25 +122,24 @@ export class FaultyProcess {
     return { now, monotonic, random, sleep: (ms, signal) => this.#awaits(sleep(ms, signal)) };
   }
 
-  #store(): FeedStore {
+  #store(): FeedStore & ProcessStore {
     const { store } = this.world;
     const through = <A extends unknown[], R>(call: (...args: A) => Promise<R>) => {
       return (...args: A): Promise<R> => this.#awaits(this.#perform(() => call.apply(store, args)));
     };
     return {
       acquireLease: through(store.acquireLease),
-      renewLease: through(store.renewLease),
-      renewLeases: through(store.renewLeases),
       releaseLease: through(store.releaseLease),
-      checkIn: through(store.checkIn),
-      checkOut: through(store.checkOut),
+      renewProcess: through(store.renewProcess),
+      removeProcess: through(store.removeProcess),
       readPosition: through(store.readPosition),
       readEarlierPositions: through(store.readEarlierPositions),
       findDelivered: through(store.findDelivered),
       movePosition: through(store.movePosition),
       storeStuck: through(store.storeStuck),
       readStatus: through(store.readStatus),
-      readStatuses: through(store.readStatuses),
+      readFeeds: through(store.readFeeds),
+      forgetFreshness: through(store.forgetFreshness),
       findStored: through(store.findStored),
       tryEntries: through(store.tryEntries),
       commitPage: through(store.commitPage),

@@ -25,7 +25,6 @@ export interface ModelFeed {
   lastCommitAt: number | null;
   holder: string | null;
   epoch: number;
-  expiresAt: number;
 }
 
 /** A row of `cursor_history`. */
@@ -67,7 +66,6 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     lastCommitAt: null,
     holder: null,
     epoch: 0,
-    expiresAt: 0,
   };
 }
 

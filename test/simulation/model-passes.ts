@@ -89,10 +89,10 @@ export function beginPassOf(
     if (pass.kind === kind && pass.finishedAt === null) Object.assign(pass, { finishedAt: now, cancelled: true });
   }
   if (feed.completeAsOf === null) return null;
-  if (kind === 'full' && feed.completeAsOf < (feed.filtersWidenedAt ?? Number.NEGATIVE_INFINITY)) return null;
+  const claims = Math.min(feed.completeAsOf, completeAsOf.getTime());
+  if (kind === 'full' && claims < (feed.filtersWidenedAt ?? Number.NEGATIVE_INFINITY)) return null;
   const { startSince } = feed;
   const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
-  const claims = Math.min(feed.completeAsOf, completeAsOf.getTime());
   const pass = newPass({ id, kind, since: latest, until, begunAt: now, completeAsOf: claims });
   const completed = feed.passes.findLast((row) => row.kind === kind && isCompleted(row));
   const kept = completed === undefined ? 0 : feed.passes.indexOf(completed);

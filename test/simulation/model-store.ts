@@ -10,7 +10,7 @@ import type {
   FreshnessClaim,
   LastPass,
   LeaseGrant,
-  LeaseRenewal,
+  LivingProcesses,
   NewPass,
   PageCommit,
   Pass,
@@ -20,8 +20,11 @@ import type {
   PendingRun,
   Position,
   PostponedTry,
+  ProcessRenewal,
+  ProcessStore,
   QuarantineEntry,
   ReadingPace,
+  StoredFeed,
   StoredResult,
 } from '../../src/sync/ports/index.js';
 import { ModelFailure } from './model-failure.js';
@@ -46,18 +49,25 @@ export interface ModelStoreSettings {
   /** Monotonic clock of the processes; the database's clock by default. */
   readonly monotonic?: () => number;
   readonly pendingRetryMs?: number;
-  readonly leaseTtlMs?: number;
+  readonly schema?: string;
   /** Minimum interval between two positions in the history, milliseconds. */
   readonly checkpointEveryMs?: number;
 }
 
 const POSITIONS_KEPT = 300;
 
+/** A row of `processes`. */
+interface ModelProcess {
+  readonly feeds: number;
+  readonly unusable: readonly string[];
+  readonly renewedAt: number;
+  readonly expiresAt: number;
+}
+
 /** A second implementation of the store, in memory, with the rules of the SQL statements. */
-export class ModelStore implements FeedStore {
+export class ModelStore implements FeedStore, ProcessStore {
   readonly feeds = new Map<string, ModelFeed>();
-  /** When each process that follows several feeds expires. */
-  readonly processes = new Map<string, number>();
+  readonly processes = new Map<string, ModelProcess>();
   readonly #settings: Required<ModelStoreSettings>;
   readonly #rows: ModelRows;
   /** Number of passes begun. */
@@ -67,11 +77,13 @@ export class ModelStore implements FeedStore {
   constructor(
     private readonly now: () => number,
     settings: ModelStoreSettings = {},
+    /** The store with the processes; null: this one. */
+    private readonly home: ModelStore | null = null,
   ) {
     this.#settings = {
       monotonic: now,
       pendingRetryMs: 30_000,
-      leaseTtlMs: 30_000,
+      schema: 'scanfeed',
       checkpointEveryMs: 300_000,
       ...settings,
     };
@@ -91,17 +103,11 @@ export class ModelStore implements FeedStore {
     return this.#rows.quarantine;
   }
 
-  async acquireLease(
-    identity: FeedIdentity,
-    holder: string,
-    ttlMs: number,
-    replaced: string | null = null,
-  ): Promise<LeaseGrant | null> {
+  async acquireLease(identity: FeedIdentity, holder: string): Promise<LeaseGrant | null> {
     const feed = this.feeds.get(identity.name) ?? newFeed(identity, this.now());
     const elsewhere = feed.baseUrl !== identity.baseUrl && feed.lastCommitAt !== null;
     if (elsewhere) throw new ModelFailure('another_service', 'hold');
-    const held = feed.holder !== null && feed.holder !== holder && feed.holder !== replaced;
-    if (held && feed.expiresAt >= this.now()) return null;
+    if (feed.holder !== holder && this.#leader(feed) !== null) return null;
     feed.baseUrl = identity.baseUrl;
     this.feeds.set(identity.name, feed);
     const before = feed.filters;
@@ -111,41 +117,39 @@ export class ModelStore implements FeedStore {
       feed.completeFrom = Math.max(feed.completeFrom, this.now(), feed.lastDeliveredAt?.getTime() ?? 0);
     }
     const { filters, keepHistory } = identity;
-    Object.assign(feed, { filters, keepHistory, holder, epoch: feed.epoch + 1, expiresAt: this.now() + ttlMs });
+    Object.assign(feed, { filters, keepHistory, holder, epoch: feed.epoch + 1 });
     const changed = JSON.stringify(before) !== JSON.stringify(filters);
     return { feed: identity.name, holder, epoch: feed.epoch, filtersBefore: changed ? before : null };
   }
 
-  async renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null> {
-    const feed = this.#held(lease);
-    if (feed === null) return null;
-    feed.expiresAt = this.now() + ttlMs;
-    const kinds = feed.passes.filter(({ finishedAt }) => finishedAt === null).map(({ kind }) => kind);
-    return { status: await this.readStatus(lease.feed), unfinished: [...new Set(kinds)], heldForMs: ttlMs };
-  }
-
-  async renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>> {
-    const renewals = new Map<string, LeaseRenewal>();
-    for (const lease of leases) {
-      const renewal = await this.renewLease(lease, ttlMs);
-      if (renewal !== null) renewals.set(lease.feed, renewal);
-    }
-    return renewals;
-  }
-
   async releaseLease(lease: LeaseGrant): Promise<void> {
     const feed = this.#held(lease);
-    if (feed !== null) Object.assign(feed, { holder: null, expiresAt: 0 });
+    if (feed !== null) feed.holder = null;
   }
 
-  async checkIn(holder: string, _feeds: number, ttlMs: number): Promise<readonly string[]> {
-    this.processes.set(holder, this.now() + ttlMs);
-    const live = [...this.processes].filter(([name, expiresAt]) => name === holder || expiresAt > this.now());
-    return live.map(([name]) => name).sort();
+  async renewProcess({ holder, feeds, unusable, ttlMs, renews }: ProcessRenewal): Promise<LivingProcesses> {
+    const now = this.now();
+    const own = this.processes.get(holder);
+    const wasAlive = own !== undefined && isAlive(own, now);
+    if (renews) this.processes.set(holder, { feeds, unusable, renewedAt: now, expiresAt: now + ttlMs });
+    const others = [...this.processes].filter(([name, process]) => name !== holder && isAlive(process, now));
+    const living = new Map([[holder, feeds], ...others.map(([name, process]) => [name, process.feeds] as const)]);
+    return { living, wasAlive, clockWasSetBack: own !== undefined && own.renewedAt > now };
   }
 
-  async checkOut(holder: string): Promise<void> {
+  async removeProcess(holder: string): Promise<void> {
     this.processes.delete(holder);
+  }
+
+  async forgetFreshness(holder: string): Promise<void> {
+    for (const feed of this.feeds.values()) if (feed.holder === holder) feed.completeAsOf = null;
+  }
+
+  /** The living process that leads a feed. */
+  #leader({ holder }: ModelFeed): string | null {
+    const process = holder === null ? undefined : (this.home ?? this).processes.get(holder);
+    const isLed = process !== undefined && isAlive(process, this.now());
+    return isLed && !process.unusable.includes(this.#settings.schema) ? holder : null;
   }
 
   async readPosition(name: string): Promise<Position> {
@@ -208,13 +212,23 @@ export class ModelStore implements FeedStore {
       pendingResults,
       quarantinedEntries,
       runsWithoutData,
-      leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,
+      leaseHolder: feed === undefined ? null : this.#leader(feed),
       baseUrl: feed && feed.lastCommitAt !== null ? feed.baseUrl : null,
     };
   }
 
-  async readStatuses(names: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>> {
-    return new Map(await Promise.all(names.map(async (name) => [name, await this.readStatus(name)] as const)));
+  async readFeeds(names: readonly string[]): Promise<ReadonlyMap<string, StoredFeed>> {
+    const feeds = new Map<string, StoredFeed>();
+    for (const name of names) {
+      const feed = this.feeds.get(name);
+      const kinds = feed?.passes.filter(({ finishedAt }) => finishedAt === null).map(({ kind }) => kind);
+      const status = await this.readStatus(name);
+      feeds.set(name, {
+        ...{ status, holder: feed?.holder ?? null, epoch: feed?.epoch ?? 0 },
+        unfinished: [...new Set(kinds)],
+      });
+    }
+    return feeds;
   }
 
   async findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]> {
@@ -240,7 +254,6 @@ export class ModelStore implements FeedStore {
     const rewoundToTime = commit.from === null && feed.resumeSince !== null;
     feed.cursor = commit.to;
     if (commit.to !== null) feed.resumeSince = null;
-    feed.expiresAt = this.now() + this.#settings.leaseTtlMs;
     feed.lastCommitAt = this.now();
     this.#refresh(feed, commit.freshness, isEnd, rewoundToTime);
     if (commit.to !== commit.from)
@@ -338,11 +351,12 @@ export class ModelStore implements FeedStore {
 
   /** Copies all data. Returns a function that restores it, like a failover to an asynchronous standby. */
   snapshot(): () => void {
-    const feeds = structuredClone(this.feeds);
+    const [feeds, processes] = [structuredClone(this.feeds), new Map(this.processes)];
     const passes = this.#passes;
     const restoreRows = this.#rows.snapshot();
     return () => {
       replaceEntries(this.feeds, feeds);
+      replaceEntries(this.processes, processes);
       this.#passes = passes;
       restoreRows();
     };
@@ -423,6 +437,10 @@ export class ModelStore implements FeedStore {
       lagMs: complete === null ? null : this.now() - complete,
     };
   }
+}
+
+function isAlive({ renewedAt, expiresAt }: ModelProcess, now: number): boolean {
+  return renewedAt <= now && now <= expiresAt;
 }
 
 function latest(one: Date | null, other: Date | null): Date | null {

@@ -26,7 +26,7 @@ export const DEMO_DATA: Preparation = {
       port: await findFreePort(FIRST_PORT),
     });
     const database = openTestDatabase(url);
-    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const settings = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
     const store = createStore(database, { ...settings, monotonic: () => performance.now() });
     const follow = () => syncToTheEnd(emulator, store, 'default');
     try {

@@ -1,9 +1,9 @@
 import type { FeedContext, FeedSettings } from '../../src/sync/context.js';
-import { createLeaseRounds, type LeaseSchema } from '../../src/sync/lease/lease-rounds.js';
-import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
+import { FeedLeases, type LeaseSchema } from '../../src/sync/lease/feed-leases.js';
+import { ProcessLease, type ProcessParts } from '../../src/sync/lease/process-lease.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page/page-limit.js';
-import type { FeedFilters, FeedIdentity, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
+import type { FeedFilters, FeedIdentity, FeedStore, ProcessStore, SyncObserver } from '../../src/sync/ports/index.js';
 import { createResultLoader } from '../../src/sync/results/resolve-truncated.js';
 import { captureErrorLeaks } from './canaries/capture-leaks.js';
 import { DEFAULT_FILTERS } from './filters.js';
@@ -13,9 +13,8 @@ export interface EngineOptions
   extends Partial<Omit<FeedContext, 'settings' | 'read'> & Omit<FeedSettings, 'identity'>> {
   readonly identity?: Partial<FeedIdentity>;
   readonly read?: Partial<{ filters: FeedFilters; markdown: boolean; pageSize: number }>;
-  readonly holder?: string;
-  readonly isDead?: (holder: string) => boolean;
-  readonly leaseTtlMs?: number;
+  /** By default that of a store with processes, or a process that is alone. */
+  readonly process?: ProcessLease;
 }
 
 type NeededParts = Pick<FeedContext, 'service' | 'store' | 'clock'>;
@@ -23,7 +22,9 @@ type NeededParts = Pick<FeedContext, 'service' | 'store' | 'clock'>;
 /** The engine as the daemon wires it, with what a test chooses. */
 export function engineContext(options: NeededParts & EngineOptions): FeedContext {
   const { service, store, clock, budget = createMemoryBudget(64 * 1024 * 1024) } = options;
-  const { holder = 'test-process', isDead = () => false, leaseTtlMs = 30_000 } = options;
+  const {
+    process = processLease({ clock, store: 'renewProcess' in store ? (store as FeedStore & ProcessStore) : ALONE }),
+  } = options;
   const { filters = DEFAULT_FILTERS, markdown = false, pageSize = 10 } = options.read ?? {};
   const shared = { service, store, clock, budget };
   return {
@@ -31,9 +32,7 @@ export function engineContext(options: NeededParts & EngineOptions): FeedContext
     observer: options.observer ?? silentObserver(),
     read: { filters, markdown, limit: createPageLimit(pageSize, budget.bytes) },
     loader: options.loader ?? createResultLoader({ ...shared, markdown, concurrency: 4, keptDays: null }),
-    leases:
-      options.leases ??
-      createLeaseRounds(createProcessLeases({ clock, holder, isDead, leaseTtlMs }), usableSchema(store)),
+    leases: options.leases ?? new FeedLeases(process, usableSchema(store)),
     settings: {
       identity: {
         name: 'default',
@@ -52,6 +51,23 @@ export function engineContext(options: NeededParts & EngineOptions): FeedContext
       maxResultCommits: options.maxResultCommits ?? 2,
     },
   };
+}
+
+const ALONE: ProcessStore = {
+  renewProcess: async ({ holder, feeds }) => ({
+    living: new Map([[holder, feeds]]),
+    wasAlive: true,
+    clockWasSetBack: false,
+  }),
+  removeProcess: async () => {},
+};
+
+/** The lease of a process, with what a test chooses. */
+export function processLease({
+  ttlMs = 30_000,
+  ...parts
+}: Partial<ProcessParts> & Pick<ProcessParts, 'clock' | 'store'>) {
+  return new ProcessLease({ holder: 'test-process', isDead: () => false, ready: async () => {}, ttlMs, ...parts });
 }
 
 /** A schema that can always be used. */

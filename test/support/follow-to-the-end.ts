@@ -35,7 +35,6 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
   const database = openDatabase({ connection: connectionOf(options.url), maxConnections: 1, ...options.database });
   const store = createStore(database, {
     schema: TEST_SCHEMA,
-    leaseTtlMs: 30_000,
     pendingRetryMs: 30_000,
     keptDays: null,
     monotonic: systemClock.monotonic,

@@ -59,10 +59,11 @@ list of these feeds, in YAML or JSON:
 \`\`\`
 
 Only \`name\` is required. Each key overrides the variable of the same name, such as \`SCANFEED_BASE_URL\` for
-\`baseUrl\`, with three exceptions: \`name\` overrides \`SCANFEED_FEED\`, \`schema\` overrides \`SCANFEED_DATABASE_SCHEMA\`, and
+\`baseUrl\`, with three exceptions: \`name\` overrides \`SCANFEED_FEED\`, \`schema\` overrides \`SCANFEED_DATABASE_SCHEMA\` for the data of the feed, and
 \`apiKeyFile\` overrides \`SCANFEED_API_KEY_FILE\` and \`SCANFEED_API_KEY\`. A key that an entry omits is inherited from the
 environment, and so is everything else. A key without a value sets the default.
-Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
+The schema of \`SCANFEED_DATABASE_SCHEMA\` is needed even if each entry has another: there the processes find each other, so those with the
+same feeds must have the same. Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
 Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one, and a \`readerRole\` each,
 because the members of one can read all schemas that name it. A feed that is new in a schema

@@ -16,16 +16,20 @@ import type {
   NewPass,
   Pass,
   PendingReason,
+  ProcessStore,
   QuarantineEntry,
 } from '../../src/sync/ports/index.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
+import { TEST_SCHEMA } from './store.js';
 
 /** One call of the store, with arguments that are valid for both stores. */
 export type Operation = {
-  readonly [Name in keyof FeedStore]: { readonly name: Name; readonly args: Parameters<FeedStore[Name]> };
-}[keyof FeedStore];
+  readonly [Name in keyof TestedStore]: { readonly name: Name; readonly args: Parameters<TestedStore[Name]> };
+}[keyof TestedStore];
+
+export type TestedStore = FeedStore & ProcessStore;
 
 export const HOUR_MS = 3_600_000;
 
@@ -46,6 +50,7 @@ export class StoreHistory {
   readonly #passes = new Map<string, Pass>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
+  readonly holders: readonly string[];
   #cursorsMade = 0;
 
   /** @param hour whole hours since 1970 that no other history uses for its delivery times */
@@ -55,6 +60,7 @@ export class StoreHistory {
   ) {
     this.#choices = choicesFrom(seed);
     this.feeds = [`history-${seed}-a`, `history-${seed}-b`];
+    this.holders = ['x', 'y', 'z'].map((name) => `history-${seed}-${name}`);
     this.scanIds = Array.from({ length: 4 }, (_, n) => `history-${seed}-scan-${n}`);
   }
 
@@ -77,14 +83,16 @@ export class StoreHistory {
       () => this.#postpone(lease),
       () => this.#move(lease),
       (): Operation => ({ name: 'storeStuck', args: [lease, this.#choices.chance(0.5)] }),
-      (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
-      (): Operation => ({ name: 'renewLeases', args: [this.#leases(), this.#ttl()] }),
+      () => this.#renewProcess(),
+      () => this.#renewProcess(),
+      (): Operation => ({ name: 'removeProcess', args: [pick(this.holders)] }),
+      (): Operation => ({ name: 'forgetFreshness', args: [pick(this.holders)] }),
       (): Operation => ({ name: 'releaseLease', args: [lease] }),
       (): Operation => ({ name: 'readLastPass', args: [feed, pick(['recent', 'full'])] }),
       (): Operation => ({ name: 'readPosition', args: [feed] }),
       (): Operation => ({ name: 'readEarlierPositions', args: [feed] }),
       (): Operation => ({ name: 'readStatus', args: [feed] }),
-      (): Operation => ({ name: 'readStatuses', args: [[...this.feeds, 'never-started']] }),
+      (): Operation => ({ name: 'readFeeds', args: [[...this.feeds, 'never-started']] }),
       (): Operation => ({ name: 'notYetQuarantined', args: [feed, this.#entries().quarantine] }),
       (): Operation => ({ name: 'duePending', args: [feed, 50] }),
       (): Operation => ({ name: 'findStored', args: [this.scanIds] }),
@@ -118,9 +126,14 @@ export class StoreHistory {
     return latest !== null && chance(0.2) ? pick(this.#grants) : latest;
   }
 
-  /** The last lease of each feed, as one process renews them together. */
-  #leases(): readonly LeaseGrant[] {
-    return [...new Map(this.#grants.map((grant) => [grant.feed, grant])).values()];
+  #renewProcess(): Operation {
+    const { chance, pick } = this.#choices;
+    const unusable = chance(0.2) ? [TEST_SCHEMA] : [];
+    const ttlMs = chance(0.8) ? LONG_MS : OVER_MS;
+    return {
+      name: 'renewProcess',
+      args: [{ holder: pick(this.holders), feeds: 2, unusable, ttlMs, renews: chance(0.8) }],
+    };
   }
 
   #acquire(): Operation {
@@ -137,7 +150,7 @@ export class StoreHistory {
       keepHistory: chance(0.8),
       start: pick(['beginning', 'now', 'live', 'live', this.#time()] as const),
     };
-    return { name: 'acquireLease', args: [identity, pick(['x', 'y', 'z']), this.#ttl()] };
+    return { name: 'acquireLease', args: [identity, pick(this.holders)] };
   }
 
   #commitPage(lease: LeaseGrant): Operation {
@@ -277,10 +290,6 @@ export class StoreHistory {
       fileName: chance(0.05) ? 'half a pair \ud800' : 'rechnung.pdf',
       ...over,
     });
-  }
-
-  #ttl(): number {
-    return this.#choices.chance(0.8) ? LONG_MS : OVER_MS;
   }
 
   /** One of the hours that belong to this history. */

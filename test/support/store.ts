@@ -6,6 +6,7 @@ import type { ServerSettings } from '../../src/demo/embedded-postgres/server.js'
 import type { ClientOptions } from '../../src/storage/connection/client.js';
 import { type Database, openDatabase } from '../../src/storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../../src/storage/connection/store-connection.js';
+import { createProcesses } from '../../src/storage/feeds/processes.js';
 import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
 import { migrate } from '../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../src/storage/schema/read-migrations.js';
@@ -96,6 +97,8 @@ export interface StoreBench {
   readonly connection: StoreConnection;
   readonly operatorStore: OperatorStore;
   rows<T>(query: RawBuilder<T>): Promise<T[]>;
+  /** Returns whether a lease is still that of its feed. */
+  isHeld(lease: LeaseGrant): Promise<boolean>;
   /** Takes the lease of a feed and returns functions that commit pages of entries (JSON texts) to it. */
   takeFeed(over?: Partial<FeedIdentity>): Promise<TestFeed>;
 }
@@ -123,7 +126,6 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
     checkedForLeaks(
       createStore(opened(), {
         schema: TEST_SCHEMA,
-        leaseTtlMs: 30_000,
         pendingRetryMs: 30_000,
         keptDays: null,
         monotonic,
@@ -143,8 +145,20 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
       return createOperatorStore(connectStore(opened(), TEST_SCHEMA));
     },
     rows: async (query) => (await query.execute(opened().sql)).rows,
-    takeFeed: (over) => takeFeed(createdStore(), testFeed(over)),
+    isHeld: async ({ feed, holder, epoch }) => {
+      const stored = (await createdStore().readFeeds([feed])).get(feed);
+      return stored?.holder === holder && stored.epoch === epoch;
+    },
+    takeFeed: async (over) => {
+      await liveAs(connectStore(opened(), TEST_SCHEMA));
+      return takeFeed(createdStore(), testFeed(over));
+    },
   };
+}
+
+/** Makes a process alive that does nothing: while it is, the feeds that it holds are led. */
+export async function liveAs(connection: StoreConnection, holder = 'test', ttlMs = 3_600_000): Promise<void> {
+  await createProcesses(connection).renewProcess({ holder, feeds: 1, unusable: [], ttlMs, renews: true });
 }
 
 /** Returns a store whose errors are checked for leaks before the caller handles them. */
@@ -169,7 +183,7 @@ const LEASE_ATTEMPTS = 200;
 
 async function takeLease(store: FeedStore, feed: FeedIdentity, holder: string): Promise<LeaseGrant> {
   for (let attempt = 0; attempt < LEASE_ATTEMPTS; attempt += 1) {
-    const lease = await store.acquireLease(feed, holder, 30_000);
+    const lease = await store.acquireLease(feed, holder);
     if (lease !== null) return lease;
   }
   throw new Error('the feed is held by another');

@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
-import type { FeedStore } from '../../src/sync/ports/index.js';
+import type { FeedStore, ProcessStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext } from '../support/engine.js';
+import { engineContext, processLease } from '../support/engine.js';
 import { entryJson } from '../support/entries.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const MINUTE_MS = 60_000;
-const LEASE_TTL_MS = 10_000;
+const LEASE_TTL_MS = 30_000;
 
 /** The same store, and how often each of its methods was called. */
-function counting(store: FeedStore) {
+function counting(store: FeedStore & ProcessStore) {
   const calls = new Map<string, number>();
   const counted = new Proxy(store, {
     get: (target, name) => {
@@ -34,20 +34,19 @@ it('sends only the necessary requests and statements when the feed is at its end
   const { store, calls } = counting(model);
   service.feed.push(entryJson());
   const stop = new AbortController();
-  const following = syncFeed(
-    engineContext({ clock, service, store, pollIntervalMs: 1_000, leaseTtlMs: LEASE_TTL_MS }),
-    stop.signal,
-  );
+  const process = processLease({ clock, store, ttlMs: LEASE_TTL_MS });
+  const context = engineContext({ clock, service, store, process, pollIntervalMs: 1_000 });
+  const following = Promise.all([syncFeed(context, stop.signal), process.keep(stop.signal)]);
   await clock.advance(MINUTE_MS + 1_000);
   calls.clear();
   service.requests.length = 0;
   await clock.advance(10 * MINUTE_MS);
-  // Polled each second, which extends the lease; it is renewed each 10 s, which also finds requested passes and pending results.
-  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, renewLeases: 60 });
+  // Polled each second. The feed is read each 10 s, which finds requested passes and pending results; the processes each 1.5 s.
+  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, readFeeds: 60, renewProcess: 400 });
   expect(service.requests).toHaveLength(600);
-  // The renewal of the lease finds a requested pass, which begins within two seconds of it.
+  // A read of the feed finds a requested pass, which begins within two seconds of it.
   const requested = model.requestBackfill(null, new Date(clock.now()));
-  await clock.advance(LEASE_TTL_MS + 2_000);
+  await clock.advance(12_000);
   expect(requested.finishedAt).not.toBeNull();
   stop.abort();
   await clock.run(following);

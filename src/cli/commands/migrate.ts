@@ -3,7 +3,7 @@ import { migrateSchema, prepareReaderRole, readerRoleHelp } from '../../daemon/p
 import { type DatabaseSettings, readSettings, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, worstOf } from '../context/exit.js';
-import { hasFeedsFile, readSchemas } from '../context/feed-settings.js';
+import { hasFeedsFile, readSchemas, withHome } from '../context/feed-settings.js';
 import { runEach } from '../context/run-each.js';
 
 const examples = `
@@ -29,12 +29,13 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 /**
- * Migrates the schemas of all feeds of the feeds file. A schema that fails does not stop the others.
+ * Migrates the schemas of all feeds of the feeds file, and that of the processes. A schema that fails does not stop the others.
  * @throws SettingsError if an entry is invalid, so that its schema is not known
  * @throws CommandFailure with the worst exit code if it failed for a schema
  */
 async function migrateAll(json: boolean, io: CommandProcess): Promise<void> {
-  const { schemas, mistakes } = await readSchemas(io);
+  const { schemas: ofFeeds, mistakes } = await readSchemas(io);
+  const schemas = withHome(ofFeeds);
   const results: object[] = [];
   const codes = await runEach(
     schemas,

@@ -97,6 +97,13 @@ export async function readSchemaSettings(io: CommandProcess, feed?: string): Pro
   throw new CommandFailure('the feeds have different schemas: name a feed of the schema with --feed', EXIT.usage);
 }
 
+/** Returns the settings of schemas and, if no feed has it, of the schema of the processes, whose reports nobody needs. */
+export function withHome(schemas: readonly DatabaseSettings[]): readonly DatabaseSettings[] {
+  const [first] = schemas;
+  if (first === undefined || schemas.some(({ schema, homeSchema }) => schema === homeSchema)) return schemas;
+  return [{ ...first, schema: first.homeSchema, readerRole: null }, ...schemas];
+}
+
 export interface Schemas {
   readonly schemas: readonly DatabaseSettings[];
   /** The mistakes in invalid entries, whose schemas are missing. */

@@ -47,7 +47,7 @@ export async function withConnection<T>(
 /** Opens a schema of the database. Rejects with the remedy if this release does not support the schema. */
 export async function openSchema(settings: DatabaseSettings, database: Database): Promise<OperatorStore> {
   await checkSchema(settings, database);
-  return createOperatorStore(connectStore(database, settings.schema));
+  return createOperatorStore(connectStore(database, settings.schema, settings.homeSchema));
 }
 
 export interface FeedCommandContext<G extends Group = never> extends OperatorStore {
@@ -103,7 +103,6 @@ export async function requireFeed({ feeds, connection: { tables } }: OperatorSto
 export function openFeedStore({ settings, database }: FeedCommandContext, clock: Clock): FeedStore {
   return createStore(database, {
     schema: settings.database.schema,
-    leaseTtlMs: settings.feed.leaseTtlMs,
     pendingRetryMs: settings.feed.pendingRetryMs,
     keptDays: settings.database.retention.runs,
     monotonic: clock.monotonic,

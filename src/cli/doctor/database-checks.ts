@@ -93,7 +93,7 @@ export async function checkDatabase(
       const login = { check: LOGIN, ...failing(messageOf(server.reason)) };
       return [login, ...skipChecks(Object.keys(CHECKS), 'requires a login'), ...migrations];
     }
-    const connection = connectStore(database, settings.schema);
+    const connection = connectStore(database, settings.schema, settings.homeSchema);
     const [schema] = await Promise.allSettled([readMigrations().then((known) => inspectSchema(connection, known))]);
     const findings = await runChecks(CHECKS, {
       ...{ settings, connection, server: server.value, migrator, schema },

@@ -18,8 +18,6 @@ interface Followed {
 export interface StartOptions extends FeedRelations {
   /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
   readonly startDelayFraction: number;
-  /** Whether the process has just started, and follows its first feeds. */
-  readonly isFirst: boolean;
 }
 
 /** Starts a feed, which ends when the signal aborts. */
@@ -30,7 +28,6 @@ export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => vo
   const wanted = new Map<string, Settings>();
   const startOptions = new Map<string, StartOptions>();
   const followed = new Map<string, Followed>();
-  let isFirst = true;
 
   /** Starts the feed if it is wanted. If it is already followed, but not with these settings, ends it first. */
   const update = (name: string) => {
@@ -71,7 +68,6 @@ export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => vo
         const { feed, database, service } = settings;
         startOptions.set(feed.name, {
           startDelayFraction: index / started.length,
-          isFirst,
           // It stays so until a restart: the feed may hold for this reason when its entry changes again.
           hasMoved: startOptions.get(feed.name)?.hasMoved === true || isMoved(settings),
           hasOtherKey: keys.get(database.schema) !== service.apiKeyFile,
@@ -79,7 +75,6 @@ export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => vo
         wanted.set(feed.name, settings);
       }
       for (const name of [...removed, ...started.map(({ feed }) => feed.name)]) update(name);
-      isFirst = false;
     },
     running: (): readonly RunningFeed[] => [...followed.values()].map(({ feed }) => feed),
     /** Stops all feeds. Never rejects. */

@@ -12,7 +12,7 @@ import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
 import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
-import type { LeaseRounds } from '../../sync/lease/lease-rounds.js';
+import type { FeedLeases } from '../../sync/lease/feed-leases.js';
 import type { MemoryBudget } from '../../sync/memory/memory-budget.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
 import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
@@ -53,8 +53,6 @@ export interface SharedParts {
 
 /** How a feed is started. */
 interface FeedStart extends FeedRelations {
-  /** Whether the process has just started, and follows its first feeds. */
-  readonly isFirst: boolean;
   /** How long to wait before the first poll, so that many feeds do not poll at the same time, milliseconds. */
   readonly firstPollInMs: number;
 }
@@ -73,7 +71,7 @@ export function runFeed(
   settings: Settings,
   shared: SharedParts,
   signal: AbortSignal,
-  { isFirst, firstPollInMs, ...place }: FeedStart,
+  { firstPollInMs, ...place }: FeedStart,
 ): RunningFeed {
   const { feed, service: serviceSettings } = settings;
   const { clock, version, tracer } = shared;
@@ -116,18 +114,10 @@ export function runFeed(
     }
     const context = feedContext(settings, shared, { service, store, leases, observer });
     const { name, baseUrl } = context.settings.identity;
-    let isOwn = false;
-    /** Taking the lease creates the feed, so this is checked before each attempt: an operator may forget the feed between two of them. */
-    const take: typeof leases.take = async (identity, replaced, until) => {
-      if (!isOwn) {
-        const contents = await readSchemaContents(schema.connection, name);
-        await assertOwnSchema({ ...place, baseUrl, schema: settings.database.schema }, contents, context.loader, until);
-      }
-      const taken = await leases.take(identity, replaced, until);
-      isOwn = taken !== null;
-      return taken;
-    };
-    await syncFeed({ ...context, leases: { ...leases, take } }, signal, isFirst);
+    await syncFeed(context, signal, async (until) => {
+      const contents = await readSchemaContents(schema.connection, name);
+      await assertOwnSchema({ ...place, baseUrl, schema: settings.database.schema }, contents, context.loader, until);
+    });
   };
   const stopped = follow().finally(async () => {
     await recorder.close();
@@ -141,7 +131,7 @@ export function runFeed(
 interface FeedParts {
   readonly service: FeedService;
   readonly store: FeedStore;
-  readonly leases: LeaseRounds;
+  readonly leases: FeedLeases;
   readonly observer: SyncObserver;
 }
 

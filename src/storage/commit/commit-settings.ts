@@ -3,7 +3,6 @@ import type { DatabaseClock } from '../connection/database-clock.js';
 
 /** The settings of commits, and the clocks they are dated by. */
 export interface CommitSettings {
-  readonly leaseTtlMs: number;
   /** Pause before the first retry of a pending result, milliseconds. */
   readonly pendingRetryMs: number;
   /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { PageCommit } from '../../sync/ports/index.js';
-import { isHeld, leasesIn, renewLease } from '../tables/lease-columns.js';
+import { isHeld, leasesIn, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
 import { type CommitRow, isEnd, lag } from './commit-row.js';
 import type { CommitSettings } from './commit-settings.js';
@@ -51,7 +51,7 @@ moved AS (
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),
     last_poll_at = held.polled_at,
     last_commit_at = clock_timestamp(),
-    ${renewLease(settings.leaseTtlMs, COMPLETE_AS_OF)}
+    data_complete_as_of = GREATEST(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})
   FROM held CROSS JOIN counts
   WHERE feed.name = held.name
   RETURNING feed.name, feed.data_complete_as_of, counts.*, ${AT_END} AS end_claimed

@@ -31,7 +31,7 @@ export interface DatabaseOptions {
 /** Default deadline of a statement, milliseconds. */
 export const STATEMENT_DEADLINE_MS = 120_000;
 /** Maximum number of connections of a process for its leases, in addition to those for everything else. */
-export const LEASE_CONNECTIONS = 2;
+export const LEASE_CONNECTIONS = 3;
 const CONNECT_DEADLINE_MS = 10_000;
 /** Time after which an idle connection is closed, milliseconds. Longer than the pause between two polls: a login is expensive. */
 const IDLE_MS = 60_000;

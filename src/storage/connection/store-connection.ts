@@ -18,10 +18,13 @@ export interface StoreConnection {
   readonly tables: Tables;
 }
 
-/** @param schema SCANFEED_DATABASE_SCHEMA */
-export function connectStore(database: Pick<Database, 'sql'>, schema: string): StoreConnection {
+/**
+ * @param schema the schema of a feed
+ * @param home the schema of the process's settings
+ */
+export function connectStore(database: Pick<Database, 'sql'>, schema: string, home = schema): StoreConnection {
   const db = database.sql.withPlugin(qualifyTables(schema));
-  return { db: db as Kysely<ScanfeedSchema>, tables: tablesOf(schema) };
+  return { db: db as Kysely<ScanfeedSchema>, tables: tablesOf(schema, home) };
 }
 
 /** Like `withSchema`, but does not search raw statements for tables: that would double the time to build a commit. */

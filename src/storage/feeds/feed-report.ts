@@ -4,7 +4,7 @@ import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { ACCEPTS_BAD_UNTIL, LEADER } from '../tables/lease-columns.js';
+import { ACCEPTS_BAD_UNTIL, leader } from '../tables/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
@@ -119,7 +119,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
         stuck_since AS "stuckSince", ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil",
         pg_is_in_recovery() AS standby, current_setting('transaction_read_only')::boolean AS "readOnly",
-        ${LEADER} AS leader,
+        ${leader(tables)} AS leader,
         CASE WHEN (SELECT small FROM size) THEN
           (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
         (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name AND status = 'completed'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { LeaseGrant } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { LEADER } from '../tables/lease-columns.js';
+import { leader } from '../tables/lease-columns.js';
 
 /** The target of a rewind: an earlier position by its id, a delivery time, or the start of the feed. */
 export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';
@@ -30,7 +30,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
           'last_delivered_at as lastDeliveredAt',
           // Time of the last change that made its filters include more.
           'filters_widened_at as filtersWidenedAt',
-          LEADER.as('leader'),
+          leader(tables).as('leader'),
         ])
         .executeTakeFirst(),
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { IS_LED, LEADER } from '../tables/lease-columns.js';
+import { isLed, leader } from '../tables/lease-columns.js';
 
 /** Time without a leader after which a feed counts as retired: longer than a restart of its process takes. */
 const RETIRED_AFTER = sql.lit('10 minutes');
@@ -45,7 +45,7 @@ export async function forgetFeed(
     db.transaction().execute(async (tx) => {
       // In the order of every other writer: feeds, quarantine, the clock, runs.
       const { rows } = await sql<{ name: string; leader: string | null }>`
-        SELECT name, ${LEADER} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
+        SELECT name, ${leader(tables)} AS leader FROM ${tables.feeds} AS feed WHERE name IN (${feed}, ${to}) ORDER BY name
         FOR UPDATE`.execute(tx);
       if (rows.some(({ name, leader }) => name === feed && leader !== null)) return false;
       if (to !== null && !rows.some(({ name }) => name === to)) return false;
@@ -93,8 +93,8 @@ export async function findOrphaned({ db, tables }: StoreConnection): Promise<rea
       SELECT feed, 1 AS pending, 0 AS open FROM ${tables.runs} WHERE result_state = 'pending' AND ${IS_RETRIED}
       UNION ALL SELECT feed, 0, 1 FROM ${tables.quarantine} WHERE state = 'open') AS unfinished
     WHERE feed NOT IN (
-      SELECT name FROM ${tables.feeds} AS feed WHERE ${IS_LED}
-        OR GREATEST(lease_expires_at, last_commit_at, created_at) > clock_timestamp() - interval ${RETIRED_AFTER})
+      SELECT name FROM ${tables.feeds} AS feed WHERE ${isLed(tables)}
+        OR GREATEST(last_commit_at, created_at) > clock_timestamp() - interval ${RETIRED_AFTER})
     GROUP BY feed ORDER BY feed`.execute(db);
   return rows;
 }

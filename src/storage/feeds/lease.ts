@@ -5,7 +5,8 @@ import type { FeedIdentity, LeaseStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
-import { IS_LED, isHeld, renewLease } from '../tables/lease-columns.js';
+import { isHeld, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import { quoted, type Tables } from '../tables/schema.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
 const START_OVERLAP = sql.lit('1 hour');
@@ -22,6 +23,21 @@ export class AnotherService extends Error implements Failure {
   }
 }
 
+/**
+ * The holder of the feed is among the processes of another schema, so nobody can know here whether it is alive. Held until an operator
+ * resolves it.
+ */
+export class ProcessesElsewhere extends Error implements Failure {
+  override readonly name = 'ProcessesElsewhere';
+  readonly kind = 'processes_elsewhere';
+  readonly action = 'hold';
+  constructor(feed: string, { schema, home }: Tables, holder: string, itsHome: string) {
+    super(
+      `the feed ${feed} belongs to the process ${holder}, whose SCANFEED_DATABASE_SCHEMA is ${itsHome}, but here it is ${home}: set it alike in all processes; if that process has ended, run UPDATE ${quoted(schema)}.feeds SET lease_holder = NULL WHERE name = '${feed}'`,
+    );
+  }
+}
+
 /** The lease as it was taken. */
 interface TakenRow {
   readonly epoch: string;
@@ -32,15 +48,16 @@ interface TakenRow {
 
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
+  /** Null if it is the schema of the feed, which may be renamed. */
+  const home = tables.home === tables.schema ? null : tables.home;
   /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
-  const create = async (feed: FeedIdentity, holder: string, ttlMs: number) => {
+  const create = async (feed: FeedIdentity, holder: string) => {
     const { rows } = await sql<TakenRow>`
       WITH created AS (
         INSERT INTO ${tables.feeds} (name, base_url, filters, keep_history, start_since, complete_from,
-          lease_holder, lease_epoch, lease_renewed_at, lease_expires_at)
+          lease_holder, lease_home, lease_epoch)
         SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-          COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp(),
-          clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+          COALESCE(since, '-infinity'), ${holder}, ${home}, 1
         FROM (SELECT ${startOf(feed)} AS since) AS start
         ON CONFLICT (name) DO NOTHING
         RETURNING *
@@ -50,17 +67,17 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
     return rows[0];
   };
   /**
-   * Takes the lease of a feed if it is free, ours, held by `replaced`, or expired by the clock of the database, and applies the
-   * settings; null if not, or if the row is locked. Raises the epoch each time. If the filters include more than before, the cursor is
-   * already past some of these runs, so the data is complete only from now on, until a full pass has read them.
+   * Takes a feed if it has no holder, its holder is not alive or is this process, and applies the settings; null if not, or if the row is
+   * locked. Raises the epoch each time. If the filters include more than before, the cursor is already past some of these runs, so the
+   * data is complete only from now on, until a full pass has read them.
    */
-  const take = async (feed: FeedIdentity, holder: string, ttlMs: number, replaced: string | null) => {
+  const take = async (feed: FeedIdentity, holder: string) => {
     const { rows } = await sql<TakenRow>`
       WITH settings AS (SELECT ${JSON.stringify(feed.filters)}::jsonb AS filters),
       before AS MATERIALIZED (
         SELECT name, feed.filters FROM ${tables.feeds} AS feed
         WHERE name = ${feed.name} AND (base_url = ${feed.baseUrl} OR last_commit_at IS NULL)
-          AND (lease_holder IS NULL OR lease_holder IN (${holder}, ${replaced}) OR ${IS_LED} IS NOT TRUE)
+          AND (lease_holder IS NULL OR lease_holder = ${holder} OR (lease_home IS NOT DISTINCT FROM ${home} AND NOT ${isLed(tables)}))
         FOR NO KEY UPDATE SKIP LOCKED
       )
       UPDATE ${tables.feeds} AS feed SET
@@ -74,41 +91,40 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
           ELSE feed.complete_from END,
         keep_history = ${feed.keepHistory},
         lease_holder = ${holder},
+        lease_home = ${home},
         lease_epoch = feed.lease_epoch + 1,
-        ${renewLease(ttlMs)},
+        data_complete_as_of = ${STILL_COMPLETE_AS_OF},
         rate_measured_at = NULL
       FROM before, settings WHERE feed.name = before.name
       RETURNING lease_epoch AS epoch, NULLIF(before.filters, feed.filters) AS before, ${DATABASE_MS}`.execute(db);
     return rows[0];
   };
-  /** Returns whether the feed was created. @throws AnotherService */
+  /** Returns whether the feed was created. @throws AnotherService, ProcessesElsewhere */
   const exists = async (feed: FeedIdentity) => {
     const stored = await db
       .selectFrom('feeds')
-      .select(['base_url', 'last_commit_at'])
+      .select(['base_url', 'last_commit_at', 'lease_holder', 'lease_home'])
       .where('name', '=', feed.name)
       .executeTakeFirst();
-    const isElsewhere = stored !== undefined && stored.last_commit_at !== null && stored.base_url !== feed.baseUrl;
-    if (isElsewhere) throw new AnotherService(feed, stored.base_url);
-    return stored !== undefined;
+    if (stored === undefined) return false;
+    if (stored.last_commit_at !== null && stored.base_url !== feed.baseUrl)
+      throw new AnotherService(feed, stored.base_url);
+    if (stored.lease_holder !== null && stored.lease_home !== home) {
+      throw new ProcessesElsewhere(feed.name, tables, stored.lease_holder, stored.lease_home ?? tables.schema);
+    }
+    return true;
   };
   return {
-    /** @throws AnotherService */
-    acquireLease: async (feed, holder, ttlMs, replaced = null) => {
-      const taken =
-        (await take(feed, holder, ttlMs, replaced)) ??
-        ((await exists(feed)) ? undefined : await create(feed, holder, ttlMs));
+    /** @throws AnotherService, ProcessesElsewhere */
+    acquireLease: async (feed, holder) => {
+      const taken = (await take(feed, holder)) ?? ((await exists(feed)) ? undefined : await create(feed, holder));
       const row = databaseClock.note(taken);
       if (row === undefined) return null;
       return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
     },
 
     async releaseLease(lease) {
-      await db
-        .updateTable('feeds')
-        .set({ lease_holder: null, lease_renewed_at: null, lease_expires_at: null })
-        .where(isHeld(lease))
-        .execute();
+      await db.updateTable('feeds').set({ lease_holder: null, lease_home: null }).where(isHeld(lease)).execute();
     },
   };
 }

@@ -1,39 +1,68 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { ProcessStore } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { IS_ALIVE } from '../tables/lease-columns.js';
 
 /** Age after which the row of a process that was killed is deleted. */
 const KEPT_FOR = sql.lit('1 hour');
 
-/** Creates the access to the processes that share feeds. */
-export function createProcesses({ db, tables }: StoreConnection): ProcessStore {
+interface Row {
+  readonly holder: string;
+  readonly feeds: number;
+  readonly wasAlive: boolean;
+  readonly clockWasSetBack: boolean;
+}
+
+/** Creates the access to the processes, in the schema of the settings. */
+export function createProcesses({ db, tables: { processes } }: StoreConnection): ProcessStore {
   return {
-    async checkIn(holder, feeds, ttlMs) {
-      const { rows } = await sql<{ holder: string }>`
-        WITH own AS (
-          INSERT INTO ${tables.processes} (holder, feeds, checked_in_at, expires_at)
-          VALUES (${holder}, ${feeds}, clock_timestamp(), clock_timestamp() + ${ttlMs} * interval '1 millisecond')
-          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds,
-            checked_in_at = excluded.checked_in_at, expires_at = excluded.expires_at
-        ),
-        gone AS (
-          -- Skips rows that another process deletes, so that no two wait for each other.
-          DELETE FROM ${tables.processes} WHERE holder IN (
-            SELECT holder FROM ${tables.processes}
-            WHERE holder <> ${holder} AND expires_at < clock_timestamp() - interval ${KEPT_FOR} FOR UPDATE SKIP LOCKED
-          )
+    async renewProcess({ holder, feeds, unusable, ttlMs, renews }) {
+      const { rows } = await sql<Row>`
+        WITH own AS MATERIALIZED (
+          SELECT ${IS_ALIVE} AS is_alive, renewed_at > clock_timestamp() AS is_ahead
+          FROM ${processes} AS process WHERE holder = ${holder}
         )
-        SELECT ${holder} AS holder
+        ${renews ? sql`, ${renewal(processes, { holder, feeds, unusable, ttlMs })}` : sql``}
+        SELECT ${holder} AS holder, ${feeds}::integer AS feeds, COALESCE((SELECT is_alive FROM own), false) AS "wasAlive",
+          COALESCE((SELECT is_ahead FROM own), false) AS "clockWasSetBack"
         UNION ALL
-        SELECT holder FROM ${tables.processes} WHERE holder <> ${holder}
-          -- A process that checked in in the future did so before the clock was set back, and may have been killed since.
-          AND clock_timestamp() BETWEEN checked_in_at AND expires_at
-        ORDER BY holder`.execute(db);
-      return rows.map((row) => row.holder);
+        SELECT holder, feeds, NULL, NULL FROM ${processes} AS process WHERE holder <> ${holder} AND ${IS_ALIVE}`.execute(
+        db,
+      );
+      const [own] = rows as [Row];
+      return {
+        living: new Map(rows.map((row) => [row.holder, row.feeds])),
+        wasAlive: own.wasAlive,
+        clockWasSetBack: own.clockWasSetBack,
+      };
     },
 
-    async checkOut(holder) {
-      await db.deleteFrom('processes').where('holder', '=', holder).execute();
+    async removeProcess(holder) {
+      await sql`DELETE FROM ${processes} WHERE holder = ${holder}`.execute(db);
     },
   };
+}
+
+/** Parts of the statement: renews the lease of a process, and deletes those that expired long ago. */
+function renewal(
+  processes: RawBuilder<unknown>,
+  { holder, feeds, unusable, ttlMs }: Omit<Parameters<ProcessStore['renewProcess']>[0], 'renews'>,
+): RawBuilder<unknown> {
+  return sql`
+        renewed AS (
+          INSERT INTO ${processes} (holder, feeds, unusable, renewed_at, expires_at)
+          VALUES (${holder}, ${feeds}, ${unusable}::text[], clock_timestamp(),
+            clock_timestamp() + ${ttlMs} * interval '1 millisecond')
+          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds, unusable = excluded.unusable,
+            renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
+          RETURNING holder
+        ),
+        gone AS (
+          -- After the own row is locked, and without rows that another process locks, so that no two wait for each other.
+          DELETE FROM ${processes} WHERE holder IN (
+            SELECT holder FROM ${processes}
+            WHERE holder <> (SELECT holder FROM renewed) AND expires_at < clock_timestamp() - interval ${KEPT_FOR}
+            FOR UPDATE SKIP LOCKED
+          )
+        )`;
 }

@@ -3,13 +3,21 @@ import type { LeaseGrant } from '../../sync/ports/index.js';
 import type { Tables } from './schema.js';
 
 /**
- * For a row `feed`: its lease is held now. A lease that was renewed in the future is not: the clock was set back, and nobody else could
- * take the lease until it has caught up.
+ * For a row `process`: it is alive. If it renewed its lease in the future, it is not: the clock was set back, and nobody could take
+ * over from it until the clock has caught up.
  */
-export const IS_LED = sql`(clock_timestamp() BETWEEN feed.lease_renewed_at AND feed.lease_expires_at)`;
+export const IS_ALIVE = sql`clock_timestamp() BETWEEN process.renewed_at AND process.expires_at`;
 
-/** For a row `feed`: the process that holds its lease now; null: none. */
-export const LEADER = sql<string | null>`CASE WHEN ${IS_LED} THEN lease_holder END`;
+/** For a row `feed`: its holder is a living process that can use the schema. */
+export function isLed({ processes, schema }: Tables): RawBuilder<boolean> {
+  return sql`EXISTS (SELECT FROM ${processes} AS process
+    WHERE holder = lease_holder AND ${IS_ALIVE} AND ${schema}::text <> ALL (unusable))`;
+}
+
+/** For a row `feed`: the process that leads it; null: none. */
+export function leader(tables: Tables): RawBuilder<string | null> {
+  return sql`CASE WHEN ${isLed(tables)} THEN lease_holder END`;
+}
 
 /**
  * For a row `feed`: the time until which an operator accepts that most entries are unusable; null if it has passed, or is further ahead
@@ -19,16 +27,11 @@ export const ACCEPTS_BAD_UNTIL = sql<Date | null>`CASE WHEN feed.accepts_bad_unt
   AND feed.accepts_bad_until <= clock_timestamp() + interval '24 hours' THEN feed.accepts_bad_until END`;
 
 /**
- * Assignments to a row `feed` that renew its lease. The data was complete as of a time by the clock of then: if the row has a later time
- * than the present, the clock was set back, and how fresh the data is remains unknown until the end of the feed.
+ * For a row `feed`: the time as of which its data is complete. It was by the clock of then: if the row has a later time than the present,
+ * the clock was set back, and how fresh the data is remains unknown until the end of the feed.
  */
-export function renewLease(ttlMs: number, claimed = sql`NULL::timestamptz`): RawBuilder<unknown> {
-  return sql`lease_renewed_at = clock_timestamp(),
-    lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond',
-    data_complete_as_of = GREATEST(${claimed}, CASE
-      WHEN GREATEST(feed.lease_renewed_at, feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
-      THEN feed.data_complete_as_of END)`;
-}
+export const STILL_COMPLETE_AS_OF = sql<Date | null>`CASE WHEN GREATEST(feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
+      THEN feed.data_complete_as_of END`;
 
 /**
  * Condition on a row of `feeds`: the lease is still the granted one. The holder is compared too, because a database that loses

@@ -40,8 +40,7 @@ interface FeedsTable {
   accepts_bad_until: Timestamp | null;
   lease_holder: string | null;
   lease_epoch: DefaultBigInteger;
-  lease_renewed_at: Timestamp | null;
-  lease_expires_at: Timestamp | null;
+  lease_home: string | null;
   entries_per_second: number | null;
   seconds_left: number | null;
   rate_measured_at: Timestamp | null;
@@ -108,13 +107,6 @@ interface PassesTable {
   cancelled: Generated<boolean>;
 }
 
-interface ProcessesTable {
-  holder: string;
-  feeds: number;
-  checked_in_at: Timestamp;
-  expires_at: Timestamp;
-}
-
 interface QuarantineTable {
   id: GeneratedAlways<string>;
   feed: string;
@@ -172,7 +164,6 @@ export interface ScanfeedSchema {
   quarantine: QuarantineTable;
   cursor_history: CursorHistoryTable;
   passes: PassesTable;
-  processes: ProcessesTable;
   report_views: ReportViewsTable;
   report_shapes: ReportShapesTable;
   report_progress: ReportProgressTable;
@@ -183,11 +174,15 @@ export interface ScanfeedSchema {
 /** The tables of one installation, as quoted names for SQL texts. */
 export type Tables = Readonly<ReturnType<typeof tablesOf>>;
 
-/** @param schema SCANFEED_DATABASE_SCHEMA */
-export function tablesOf(schema: string) {
+/**
+ * @param schema the schema of a feed
+ * @param home the schema of the process's settings, in which the processes are
+ */
+export function tablesOf(schema: string, home = schema) {
   const sequence = `${quoted(schema)}.change_seq`;
   return {
     schema,
+    home,
     /** The schema of the views for reports. */
     reportingSchema: `${schema}_reporting`,
     feeds: sql.id(schema, 'feeds'),
@@ -196,7 +191,7 @@ export function tablesOf(schema: string) {
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
     passes: sql.id(schema, 'passes'),
-    processes: sql.id(schema, 'processes'),
+    processes: sql.id(home, 'processes'),
     recentErrors: sql.id(schema, 'recent_errors'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),

@@ -3,34 +3,35 @@ import type { LeaseGrant } from '../ports/index.js';
 import type { UnfinishedWork } from './unfinished-work.js';
 
 /**
- * Renews the lease well before it expires. The same statement reads the figures of the feed and which passes are unfinished.
- * Resolves when the lease is lost or the signal aborts. While the database is unreachable it keeps retrying: if no other replica
- * took the lease, it is still valid, and if one did, the fence rejects the commits of this process.
+ * Follows what is stored of the feed while this process leads it: its figures, its unfinished passes, and whether another process has
+ * taken it. Resolves when the lease is lost or the feed is to be given back, or when the signal aborts. While the database is unreachable
+ * it keeps trying: if no other process took the feed, the lease is still held, and if one did, the fence rejects the commits of this
+ * process.
  */
 export async function keepLease(
   lease: LeaseGrant,
-  context: LeaderContext,
+  { leases, observer, recovery }: LeaderContext,
   work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
-  const { leases, observer, recovery } = context;
   let isFailing = false;
   for (;;) {
-    const round = await leases.renew(lease, signal);
-    if (round === null) return;
-    if ('error' in round) {
+    const read = await leases.nextRead(signal);
+    if (read === null) return;
+    if ('error' in read) {
       isFailing = true;
-      observer.failed('lease', round.error, round.pauseMs);
+      observer.failed('lease', read.error, read.pauseMs);
+      if (!read.isUsable) return; // a newer release has taken over the schema
       continue;
     }
-    const { askedAt, answer } = round;
-    if (answer === 'extended') continue; // by a commit, which has reported it
     recovery.answered();
     if (isFailing) observer.recovered('lease');
     isFailing = false;
-    if (answer === null) return; // lost, but the database answered
-    observer.leading(askedAt + answer.heldForMs);
-    observer.status(answer.status);
-    work.update(answer);
+    const feed = read.feeds.get(lease.feed);
+    if (feed === undefined) continue; // it began while the others were read
+    if (feed.holder !== lease.holder || feed.epoch !== lease.epoch) return;
+    if (leases.process.share.isSurplus(lease.feed, read.askedAt)) return;
+    observer.status(feed.status);
+    work.update(feed);
   }
 }

@@ -1,12 +1,12 @@
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
-import type { FeedIdentity, FeedStatus, LeaseGrant } from '../ports/index.js';
+import type { FeedIdentity, LeaseGrant, StoredFeed } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 
 /**
- * Time for which a feed may be free although processes try to take it, milliseconds. It counts from the end of a lease: for so long, a
- * free feed is left to processes that lead fewer feeds.
+ * Time for which a feed may be free although processes try to take it, milliseconds. It counts from the time to live: for so long, a free
+ * feed is left to processes that lead fewer feeds.
  */
 const MAX_FREE_MS = 60_000;
 
@@ -23,44 +23,47 @@ class FeedLocked extends Error implements Failure {
 }
 
 /**
- * Waits until this process holds the lease; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
- * @param starting whether the process has just started. Then the first attempt may replace a dead predecessor on the same host.
+ * Waits until this process leads the feed; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
+ * @param admit rejects if the feed does not belong into its schema; called before each attempt, since taking a feed creates it, and an
+ *   operator may forget it between two
+ * @param wasLed whether this process has just led the feed; then the first attempt needs no `admit`, which may ask the service
  */
 export async function takeLease(
   context: FeedContext,
   signal: AbortSignal,
-  starting: boolean,
+  admit: (signal: AbortSignal) => Promise<void>,
+  wasLed = false,
 ): Promise<LeaseGrant | null> {
   const { clock, observer, leases } = context;
   const { identity, stepMs } = context.settings;
-  let first = starting;
+  let isAdmitted = wasLed;
   let failures = 0;
   let attemptFailed = false;
   let freeSince: number | null = null;
   let pauseMs = 0;
   for (;;) {
     observer.ticked(pauseMs + stepMs);
-    const check = await leases.checkStatus(identity.name, signal, pauseMs === 0);
-    if (check === null) return null;
-    if ('error' in check) {
+    const read = await leases.nextRead(signal, pauseMs === 0);
+    if (read === null) return null;
+    if ('error' in read) {
       failures += 1;
-      pauseMs = check.pauseMs;
-      observer.failed('lease', check.error, pauseMs);
+      pauseMs = read.pauseMs;
+      observer.failed('lease', read.error, pauseMs);
       continue;
     }
-    const status = check.answer;
+    const feed = read.feeds.get(identity.name);
+    if (feed === undefined) continue; // it began while the others were read
+    const { status } = feed;
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      const { leaseHolder } = status;
-      const replaced = leaseHolder !== null && leases.mayReplace(leaseHolder, first) ? leaseHolder : null;
-      freeSince = leaseHolder === null ? (freeSince ?? check.askedAt) : null;
-      // If the predecessor's last commit locks the feed, the next attempt may still replace the predecessor.
-      first &&= replaced !== null;
-      const isTried = mayTake(status, replaced, identity);
-      const lease = isTried ? await attemptToTake(replaced, context, signal) : null;
-      const freeMs = freeSince === null || lease !== null ? 0 : check.askedAt - freeSince;
-      if (freeMs > leases.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
+      freeSince = status.leaseHolder === null ? (freeSince ?? read.askedAt) : null;
+      const isTried = mayTake(feed, leases.process.holder, identity);
+      if (isTried && !isAdmitted) await admit(signal);
+      isAdmitted = false;
+      const lease = isTried ? await attemptToTake(feed, context, signal) : null;
+      const freeMs = freeSince === null || lease !== null ? 0 : read.askedAt - freeSince;
+      if (freeMs > leases.process.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
       // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
       if (isTried && lease === null && attemptFailed) continue;
       // Reported even without failures here: it may be the first success since renewals failed.
@@ -80,23 +83,27 @@ export async function takeLease(
   }
 }
 
-/** Takes the lease; null if that is not possible now. */
+/** Takes the feed; null if that is not possible now. */
 async function attemptToTake(
-  replaced: string | null,
+  { holder }: StoredFeed,
   { observer, leases, settings: { identity } }: FeedContext,
   signal: AbortSignal,
 ): Promise<LeaseGrant | null> {
-  const taken = await leases.take(identity, replaced, signal);
-  if (taken === null) return null;
-  const { lease, askedAt } = taken;
-  observer.leading(askedAt + leases.ttlMs);
+  const lease = await leases.take(identity, holder, signal);
+  if (lease === null) return null;
+  observer.leading(leases.process.aliveUntil);
   if (lease.filtersBefore !== null) observer.filtersChanged(lease.filtersBefore, identity.filters);
   return lease;
 }
 
 /**
  * Returns whether an attempt may succeed, or fails with an error that an operator needs to see: the feed belongs to another service.
+ * A feed may already name this process: the answer to an attempt was lost, or a command has raised the epoch.
  */
-function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, identity: FeedIdentity): boolean {
-  return leaseHolder === null || leaseHolder === replaced || (baseUrl !== null && baseUrl !== identity.baseUrl);
+function mayTake(
+  { status: { leaseHolder, baseUrl }, holder }: StoredFeed,
+  own: string,
+  identity: FeedIdentity,
+): boolean {
+  return leaseHolder === null || holder === own || (baseUrl !== null && baseUrl !== identity.baseUrl);
 }

@@ -1,17 +1,17 @@
-import type { LeaseRenewal, PassKind } from '../ports/index.js';
+import type { PassKind, StoredFeed } from '../ports/index.js';
 
 export type UnfinishedWork = ReturnType<typeof createUnfinishedWork>;
 
-/** Keeps the unfinished passes and pending results of a feed as of the last lease renewal, so that tasks need not poll the database. */
+/** Keeps the unfinished passes and pending results of a feed as it was last read, so that tasks need not poll the database. */
 export function createUnfinishedWork() {
-  let last: LeaseRenewal | null = null;
+  let last: StoredFeed | null = null;
   return {
-    update: (renewal: LeaseRenewal): void => {
-      last = renewal;
+    update: (read: StoredFeed): void => {
+      last = read;
     },
-    /** Returns whether there may be an unfinished pass of this kind; until the first renewal there may. */
+    /** Returns whether there may be an unfinished pass of this kind; until the first read there may. */
     mayHavePass: (kind: PassKind): boolean => last?.unfinished.includes(kind) ?? true,
-    /** Returns whether there may be pending results; until the first renewal there may. */
+    /** Returns whether there may be pending results; until the first read there may. */
     mayHavePending: (): boolean => last === null || last.status.pendingResults > 0,
   };
 }

@@ -73,8 +73,8 @@ export interface SyncObserver {
   stuck(stuck: boolean): void;
   /** The service does not show whether the feed has reached its end, so freshness does not move. */
   endHidden(): void;
-  /** This process holds the lease until this monotonic time; null: it does not hold it. */
-  leading(until: number | null): void;
+  /** This process leads the feed, until a monotonic time that moves while it is alive; null: it does not lead it. */
+  leading(aliveUntil: (() => number) | null): void;
   /** The feed was caught up at this monotonic time, when the poll was sent; null: it is not caught up. */
   caughtUp(polledAt: number | null): void;
 }

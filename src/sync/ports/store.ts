@@ -39,16 +39,18 @@ export interface FeedStatus extends Freshness {
   readonly quarantinedEntries: number;
   /** Completed runs whose data is missing, null or not an object. */
   readonly runsWithoutData: number;
+  /** The living process that leads it; null: none. */
   readonly leaseHolder: string | null;
   /** The address of the service that its data is from; null: nothing was read yet. */
   readonly baseUrl: string | null;
 }
 
-/** The state of a feed as read by the renewal of its lease. */
-export interface LeaseRenewal {
-  /** Minimum time for which the lease is held, counted from the request for its renewal, milliseconds. */
-  readonly heldForMs: number;
+/** A feed as it is stored: its figures, who may write to it, and what is left to do. */
+export interface StoredFeed {
   readonly status: FeedStatus;
+  /** The process that took it last, alive or not; null: it was given back. */
+  readonly holder: string | null;
+  readonly epoch: number;
   /** The kinds of its unfinished passes. */
   readonly unfinished: readonly PassKind[];
 }
@@ -81,36 +83,47 @@ export interface PendingRun {
 /** Takes and releases the leases of feeds. */
 export interface LeaseStore {
   /**
-   * Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it, or a
-   * commit, perhaps of a process that was killed, locks the feed.
+   * Takes the feed if its holder is not alive, is `holder`, or if it has none; null while another process leads it, or a commit,
+   * perhaps of a process that was killed, locks the feed.
    */
-  acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /** Releases the lease, so that a standby need not wait for it to expire. */
+  acquireLease(feed: FeedIdentity, holder: string): Promise<LeaseGrant | null>;
+  /** Gives the feed back, so that another process may take it at once. */
   releaseLease(lease: LeaseGrant): Promise<void>;
 }
 
-/** Keeps the processes that follow several feeds. */
+/** Keeps the leases of processes. */
 export interface ProcessStore {
-  /**
-   * Announces a process that follows several feeds, for `ttlMs`. Returns the holders that are announced, including this one, in
-   * order.
-   */
-  checkIn(holder: string, feeds: number, ttlMs: number): Promise<readonly string[]>;
-  checkOut(holder: string): Promise<void>;
+  /** Renews the lease of a process if wanted, and returns the living ones. */
+  renewProcess(renewal: ProcessRenewal): Promise<LivingProcesses>;
+  removeProcess(holder: string): Promise<void>;
 }
 
-/** Reads the figures of feeds, also with the renewal of their leases. */
+export interface ProcessRenewal {
+  readonly holder: string;
+  /** Number of feeds that it follows. */
+  readonly feeds: number;
+  /** Schemas whose feeds it can no longer read; there it does not count as alive. */
+  readonly unusable: readonly string[];
+  readonly ttlMs: number;
+  /** Whether to renew the lease, or only to read the living processes. */
+  readonly renews: boolean;
+}
+
+export interface LivingProcesses {
+  /** The number of feeds that each living process follows, by its name; this process included. */
+  readonly living: ReadonlyMap<string, number>;
+  /** Whether this process had a valid lease before. */
+  readonly wasAlive: boolean;
+  readonly clockWasSetBack: boolean;
+}
+
+/** Reads feeds for all processes that follow them. */
 export interface StatusStore {
-  /** Extends the lease after the current commit of its feed; null if it was lost. */
-  renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null>;
-  /**
-   * Extends many leases without waiting for commits: a lease whose feed is locked by a commit is reported but not extended. Returns
-   * the renewals by feed, without those of lost leases.
-   */
-  renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>>;
+  /** Returns each of these feeds, by its name. */
+  readFeeds(feeds: readonly string[]): Promise<ReadonlyMap<string, StoredFeed>>;
   readStatus(feed: string): Promise<FeedStatus>;
-  /** Returns the status of each of these feeds, by its name. */
-  readStatuses(feeds: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>>;
+  /** Forgets how fresh the feeds of a holder are: the clock of the database was set back. */
+  forgetFreshness(holder: string): Promise<void>;
 }
 
 /** Keeps the position of a feed, and its earlier ones. */
@@ -164,7 +177,6 @@ export interface QuarantineStore {
 /** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */
 export interface FeedStore
   extends LeaseStore,
-    ProcessStore,
     StatusStore,
     PositionStore,
     CommitStore,

@@ -29,17 +29,15 @@ function fileOf(...entries: readonly (Entry | string)[]): ListedFeeds {
 function setup({ atOnce = true } = {}) {
   const events: string[] = [];
   const delays: number[] = [];
-  const first: string[] = [];
   const moved: string[] = [];
   const withOtherKey: string[] = [];
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
   const fail = new Map<string, (error: unknown) => void>();
-  const start: StartFeed = ({ feed }, signal, { startDelayFraction, isFirst, hasMoved, hasOtherKey }): RunningFeed => {
+  const start: StartFeed = ({ feed }, signal, { startDelayFraction, hasMoved, hasOtherKey }): RunningFeed => {
     events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
     if (hasMoved) moved.push(feed.name);
     if (hasOtherKey) withOtherKey.push(feed.name);
-    if (isFirst) first.push(feed.name);
     delays.push(startDelayFraction);
     const stopped = new Promise<void>((resolve, reject) => {
       fail.set(feed.name, reject);
@@ -57,7 +55,7 @@ function setup({ atOnce = true } = {}) {
   const release = () => {
     for (const stop of waiting.splice(0)) stop();
   };
-  return { set, names, taken, delays, first, moved, withOtherKey, failures, fail, release };
+  return { set, names, taken, delays, moved, withOtherKey, failures, fail, release };
 }
 
 it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
@@ -71,15 +69,6 @@ it('starts added feeds, stops removed ones and restarts changed ones alone', asy
   set.follow(fileOf('a', entry('b', '1s'), 'd'));
   await turn();
   expect(taken()).toEqual([]);
-});
-
-it('starts feeds as the first ones of the process only when it follows a file for the first time', async () => {
-  const { set, names, first } = setup();
-  set.follow(fileOf('a', 'b'));
-  set.follow(fileOf(entry('a', '1s'), 'b', 'c'));
-  await turn();
-  expect(names().sort()).toEqual(['a', 'b', 'c']);
-  expect(first).toEqual(['a', 'b']);
 });
 
 it('names the feeds that get another schema or key, and starts them as moved from then on', async () => {

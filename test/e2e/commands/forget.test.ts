@@ -138,9 +138,9 @@ describe('forget', () => {
 
   it('lets the feed start again at another address', async () => {
     const moved = testFeed({ name: 'former', baseUrl: 'https://moved.test/v1' });
-    await expect(bench.store.acquireLease(moved, 'daemon', 30_000)).rejects.toThrow('run `scanfeed forget former`');
+    await expect(bench.store.acquireLease(moved, 'daemon')).rejects.toThrow('run `scanfeed forget former`');
     await run('former --yes');
-    expect(await bench.store.acquireLease(moved, 'daemon', 30_000)).toMatchObject({ holder: 'daemon' });
+    expect(await bench.store.acquireLease(moved, 'daemon')).toMatchObject({ holder: 'daemon' });
     expect(await bench.store.readPosition('former')).toMatchObject({ cursor: null });
     expect((await bench.store.readStatus('former')).pendingResults).toBe(1);
   });

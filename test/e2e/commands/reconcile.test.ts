@@ -112,7 +112,7 @@ describe('reconcile', () => {
       { kind: 'recent', state: 'cancelled', cursor: null, hours: 72 },
       { kind: 'recent', state: 'unfinished', cursor: null, hours: 2 },
     ]);
-    expect(await bench.store.renewLease(feed.lease, 30_000)).not.toBeNull();
+    expect(await bench.isHeld(feed.lease)).toBe(true);
     expect(await commit(await next('recent'))).toMatchObject({ kind: 'committed' });
   });
 
@@ -155,7 +155,7 @@ describe('reconcile', () => {
     expect(JSON.parse((await run('--full --json')).out)).toMatchObject({ kind: 'full', entries: 7, joined: true });
     expect(await passes()).toEqual([{ kind: 'full', state: 'unfinished', cursor: 'half done', hours: null }]);
     feed = again;
-    expect(await bench.store.renewLease(feed.lease, 30_000)).not.toBeNull();
+    expect(await bench.isHeld(feed.lease)).toBe(true);
     await finish('full');
     await run('--full');
     expect(await passes()).toContainEqual({ kind: 'full', state: 'unfinished', cursor: null, hours: null });
@@ -170,7 +170,7 @@ describe('reconcile', () => {
     });
     expect(await run('--full')).toMatchObject(notCaughtUp);
     expect(await passes()).toEqual([]);
-    expect(await bench.store.renewLease(feed.lease, 30_000)).not.toBeNull();
+    expect(await bench.isHeld(feed.lease)).toBe(true);
   });
 
   it('requests a pass when the daemon starts none', async () => {

@@ -54,9 +54,9 @@ describe('status', () => {
   });
 
   it('reports that no leader retries pending results, and the number of given-up results', async () => {
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at - interval '1 day'`);
+    await bench.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at - interval '1 day'`);
     const { out } = await runCommand(status, ['status'], { env: env() });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at + interval '1 day'`);
+    await bench.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at + interval '1 day'`);
     expect(out).toMatch(
       /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, not retried without a leader, see `/m,
     );

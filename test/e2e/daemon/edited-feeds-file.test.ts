@@ -197,9 +197,9 @@ test('leaves a feed to a container with the same process id when that feed is ad
   await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north'], []));
   const other = `${hostname()}/${process.pid}/other`;
   await database.query(
-    `UPDATE scanfeed.feeds SET lease_holder = '${other}', lease_renewed_at = now(), lease_expires_at = now() + interval '1 hour'
-      WHERE name = 'south'`,
+    `UPDATE scanfeed.feeds SET lease_holder = '${other}', lease_home = 'scanfeed' WHERE name = 'south'`,
   );
+  await database.query(`INSERT INTO scanfeed.processes VALUES ('${other}', 1, now(), now() + interval '1 hour')`);
   await write('north', 'south');
   const leaderOfSouth = async () => {
     const { feeds } = JSON.parse((await daemon.get('/status.json')).body) as { feeds: readonly StatusReport[] };

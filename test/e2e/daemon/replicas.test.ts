@@ -10,9 +10,9 @@ const isLeader = async (daemon: Daemon) => (await daemon.metric('scanfeed_leader
 /** Long enough that the lease does not expire on a busy machine. Standbys check it three times per period. */
 const LONG_LEASE = { SCANFEED_LEASE_TTL: '9s' };
 
-/** Expires the lease. */
+/** Expires the leases of all processes. */
 const expireLease = (database: DaemonDatabase) =>
-  database.query('UPDATE scanfeed.feeds SET lease_expires_at = clock_timestamp()');
+  database.query('UPDATE scanfeed.processes SET expires_at = clock_timestamp()');
 
 async function leadersOf(daemons: readonly Daemon[]): Promise<Daemon[]> {
   const leading = await Promise.all(daemons.map(isLeader));

@@ -11,8 +11,8 @@ const bench = useProgram();
 const NEVER = { SCANFEED_LEASE_TTL: '1h', SCANFEED_REQUEST_TIMEOUT: '10m', SCANFEED_SHUTDOWN_TIMEOUT: '10m' };
 
 async function expectGivenBack(database: DaemonDatabase): Promise<void> {
-  expect(await database.query('SELECT lease_holder, lease_expires_at FROM scanfeed.feeds')).toEqual([
-    { lease_holder: null, lease_expires_at: null },
+  expect(await database.query('SELECT lease_holder, lease_home FROM scanfeed.feeds')).toEqual([
+    { lease_holder: null, lease_home: null },
   ]);
 }
 

@@ -21,7 +21,7 @@ function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatemen
     sent.push(statement);
     note(sent);
   });
-  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+  const settings = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
   return { store: createStore(database, { ...settings, monotonic: () => time.now }), sent };
 }
 

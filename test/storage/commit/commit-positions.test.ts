@@ -14,7 +14,7 @@ function batchingStore() {
   const waiting: (() => void)[] = [];
   let transactions = 0;
   const store = createStore(bench.database, {
-    ...{ schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null },
+    ...{ schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null },
     monotonic: () => performance.now(),
     batching: { waitMs: () => 100, sleep: () => new Promise((resolve) => waiting.push(resolve)) },
     onTransaction: () => {

@@ -15,7 +15,6 @@ const HOUR = 3_600_000;
 function storeAt(time: { now: number }, database = bench.database) {
   const settings = {
     schema: TEST_SCHEMA,
-    leaseTtlMs: 30_000,
     pendingRetryMs: 30_000,
     keptDays: null,
     monotonic: () => time.now,
@@ -45,8 +44,8 @@ describe('freshness', () => {
     const time = { now: 0 };
     const feed = await takeFeed(storeAt(time), testFeed({ name: 'locked' }));
     const held = await bench.database.sql.transaction().execute(async (tx) => {
-      // Changes the row like a renewal: a lock alone would not make the statement read its times again.
-      await sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() WHERE name = 'locked'`.execute(tx);
+      // Changes the row like another commit: a lock alone would not make the statement read its times again.
+      await sql`UPDATE ${tables.feeds} SET last_poll_at = clock_timestamp() WHERE name = 'locked'`.execute(tx);
       const commit = feed.commit([entryJson({ scanId: 'locked' })], { freshness: polledAt(time.now) });
       await untilWaiting(bench.database.sql, 1);
       time.now = HOUR;

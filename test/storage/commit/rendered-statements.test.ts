@@ -25,7 +25,7 @@ const compiler = new Kysely({
 const tables = tablesOf('scanfeed');
 const monotonic = () => 0;
 const settings = {
-  ...{ leaseTtlMs: 10_000, pendingRetryMs: 30_000, keptDays: null, monotonic },
+  ...{ pendingRetryMs: 30_000, keptDays: null, monotonic },
   databaseClock: createDatabaseClock(monotonic),
 };
 const lease = { feed: 'default', holder: 'host/1/a', epoch: 1, filtersBefore: null };

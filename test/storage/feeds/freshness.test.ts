@@ -4,13 +4,22 @@ import { createStore } from '../../../src/storage/store.js';
 import { batchOf } from '../../../src/sync/page/check-entries.js';
 import type { FeedStore, FreshnessClaim } from '../../../src/sync/ports/index.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';
+import {
+  claimNothing,
+  liveAs,
+  MIGRATED,
+  openTestDatabase,
+  TEST_SCHEMA,
+  tables,
+  testFeed,
+  useStore,
+} from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
 
-const SETTINGS = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+const SETTINGS = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
 const EMPTY = { batch: batchOf([]), quarantine: [] };
 
 const databaseTime = async () =>
@@ -25,7 +34,7 @@ const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
 });
 
 const take = async (store: FeedStore, name: string) => {
-  const lease = await store.acquireLease(testFeed({ name }), 'test', 30_000);
+  const lease = await store.acquireLease(testFeed({ name }), 'test');
   if (lease === null) throw new Error('no lease');
   return lease;
 };
@@ -83,13 +92,16 @@ test('claims no future time when the clock of the database was set back', async 
 
 describe("the database's clock is set back", () => {
   const SET_BACK = sql`interval '60 s'`;
-  /** Sets the clock of the database back for a feed: all its times are now that much later. */
-  const setBack = (name: string) =>
-    bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of + ${SET_BACK},
-      last_commit_at = last_commit_at + ${SET_BACK}, lease_renewed_at = lease_renewed_at + ${SET_BACK},
-      lease_expires_at = lease_expires_at + ${SET_BACK} WHERE name = ${name}`);
+  /** Sets the clock of the database back for a feed and its process: all their times are now that much later. */
+  const setBack = async (name: string) => {
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of + ${SET_BACK},
+      last_commit_at = last_commit_at + ${SET_BACK} WHERE name = ${name}`);
+    await bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + ${SET_BACK},
+      expires_at = expires_at + ${SET_BACK}`);
+  };
   const follow = async (name: string) => {
     const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
+    await liveAs(bench.connection);
     const lease = await take(store, name);
     const commit = (freshness: FreshnessClaim) =>
       store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
@@ -111,38 +123,48 @@ describe("the database's clock is set back", () => {
     expect(await completeAsOf('back before the end')).toBeNull();
   });
 
-  test('claims nothing more when the lease is renewed during an outage of the service', async () => {
-    const { store, lease } = await follow('back during an outage');
-    expect(await store.renewLease(lease, 30_000)).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
+  test('claims nothing, while the clock catches up, when the service is down', async () => {
+    const { store } = await follow('back during an outage');
+    const feeds = await store.readFeeds(['back during an outage', 'never']);
+    expect(feeds.get('back during an outage')).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
   });
 
-  test('claims nothing more when the leases of several feeds are renewed', async () => {
-    const { store, lease } = await follow('back with many');
-    const renewed = await store.renewLeases([lease, await take(store, 'another')], 30_000);
-    expect(renewed.get('back with many')).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
+  test('claims nothing, after the clock has caught up, when the holder had its feeds forgotten', async () => {
+    const [names, others] = [['forgotten', 'forgotten too'], 'of another'] as const;
+    for (const name of names) await follow(name);
+    const { store } = await follow(others);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_holder = 'another' WHERE name = ${others}`);
+    await store.forgetFreshness('test');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - ${SET_BACK},
+      last_commit_at = last_commit_at - ${SET_BACK} WHERE name = ANY (${[...names, others]})`);
+    for (const name of names) expect(await completeAsOf(name)).toBeNull();
+    expect(await completeAsOf(others)).not.toBeNull();
+  });
+
+  test('claims what the next commit knows when the freshness was forgotten', async () => {
+    const { store, commit } = await follow('known again');
+    await store.forgetFreshness('test');
+    await commit(known(performance.now(), true));
+    expect(await completeAsOf('known again')).not.toBeNull();
   });
 
   test('lets another process take the feed at once', async () => {
     await follow('taken over');
     expect((await bench.store.readStatus('taken over')).leaseHolder).toBeNull();
-    const taken = await bench.store.acquireLease(testFeed({ name: 'taken over' }), 'another', 30_000);
+    const taken = await bench.store.acquireLease(testFeed({ name: 'taken over' }), 'another');
     expect(taken).toMatchObject({ holder: 'another' });
     expect(await completeAsOf('taken over')).toBeNull();
-  });
-
-  test('counts no process as alive that was killed before', async () => {
-    await bench.store.checkIn('killed', 1, 30_000);
-    await bench.rows(sql`UPDATE ${tables.processes} SET checked_in_at = checked_in_at + ${SET_BACK},
-      expires_at = expires_at + ${SET_BACK}`);
-    expect(await bench.store.checkIn('alive', 1, 30_000)).toEqual(['alive']);
   });
 
   test('keeps what is claimed while the clock runs on', async () => {
     const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
     const lease = await take(store, 'runs on');
-    await store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness: known(performance.now(), true) });
+    const commit = (freshness: FreshnessClaim) =>
+      store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
+    await commit(known(performance.now(), true));
     const claimed = await completeAsOf('runs on');
-    expect(await store.renewLease(lease, 30_000)).toMatchObject({ status: { dataCompleteAsOf: claimed } });
+    await commit(claimNothing());
+    expect(await completeAsOf('runs on')).toEqual(claimed);
     await take(store, 'runs on');
     expect(await completeAsOf('runs on')).toEqual(claimed);
   });

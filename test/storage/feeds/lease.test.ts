@@ -1,62 +1,96 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FeedFilters, runsOnlyIn, UNFILTERED } from '../../../src/core/feed-filters.js';
+import { createProcesses } from '../../../src/storage/feeds/processes.js';
+import type { LeaseGrant } from '../../../src/sync/ports/index.js';
 import { entryJson } from '../../support/entries.js';
 import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { passCommit } from '../../support/passes.js';
-import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+import { liveAs, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
 const bench = useStore();
-const TTL = 30_000;
-const take = (holder: string) => bench.store.acquireLease(testFeed(), holder, TTL);
-/** Makes the lease older: the clock of the database decides, and a test cannot move it. */
-const expire = () =>
-  bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() - interval '1 millisecond'`);
+const take = (holder: string) => bench.store.acquireLease(testFeed(), holder);
+const live = (holder: string) => liveAs(bench.connection, holder);
+/** Takes the feed, which must be possible. */
+async function lead(holder: string): Promise<LeaseGrant> {
+  await live(holder);
+  const lease = await take(holder);
+  if (lease === null) throw new Error('no lease');
+  return lease;
+}
+/** The clock of the database decides which process is alive, and a test cannot move it. */
+const kill = (holder: string) =>
+  bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
+    expires_at = clock_timestamp() - interval '1 millisecond' WHERE holder = ${holder}`);
+const unusableFor = (holder: string, schema: string) =>
+  createProcesses(bench.connection).renewProcess({
+    ...{ holder, feeds: 1, unusable: [schema], ttlMs: 30_000, renews: true },
+  });
 
 beforeEach(async () => {
   await bench.rows(sql`DELETE FROM ${tables.feeds}`);
+  await bench.rows(sql`DELETE FROM ${tables.processes}`);
 });
 
 describe('the lease of a feed', () => {
-  it('goes to one process when several request it at once', async () => {
-    const leases = await Promise.all(['a', 'b', 'c', 'd'].map(take));
+  const HOLDERS = ['a', 'b', 'c', 'd'];
+
+  it.each([
+    ['is new', async () => {}],
+    ['was given back', async () => bench.store.releaseLease(await lead('old'))],
+    ['has a dead holder', async () => kill((await lead('old')).holder)],
+  ])('goes to one process when several take it at once and it %s', async (_, prepare) => {
+    await prepare();
+    for (const holder of HOLDERS) await live(holder);
+    const leases = await Promise.all(HOLDERS.map(take));
     expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
   });
 
-  it('stays with its holder, with a higher epoch, when the holder takes it again', async () => {
-    expect(await take('a')).toMatchObject({ epoch: 1 });
-    expect(await take('b')).toBeNull();
-    expect(await take('a')).toMatchObject({ epoch: 2 });
+  it('stays with a living holder, with a higher epoch, when the holder takes it again', async () => {
+    expect(await lead('a')).toMatchObject({ epoch: 1 });
+    expect(await lead('a')).toMatchObject({ epoch: 2 });
   });
 
-  it('goes to another process when it expires, and cannot be renewed or released by the old one', async () => {
-    const old = await take('a');
-    await expire();
+  it('stays with a living holder when another process takes it', async () => {
+    await lead('a');
+    await live('b');
+    expect(await take('b')).toBeNull();
+    expect((await bench.store.readFeeds(['default'])).get('default')).toMatchObject({ holder: 'a', epoch: 1 });
+  });
+
+  it.each([
+    ['has expired', () => kill('a')],
+    ['is missing', () => bench.rows(sql`TRUNCATE ${tables.processes}`)],
+    [
+      'was renewed before the clock was set back',
+      () =>
+        bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + interval '1 minute',
+          expires_at = expires_at + interval '1 minute'`),
+    ],
+    ['names the schema of the feed as unusable', () => unusableFor('a', TEST_SCHEMA)],
+  ])('goes to another process when the row of its holder %s', async (_, end) => {
+    await live('a');
+    const leader = await takeFeed(bench.store, testFeed(), 'a');
+    await end();
+    await live('b');
     const taken = await take('b');
     expect(taken).toMatchObject({ holder: 'b', epoch: 2 });
-    if (old === null || taken === null) throw new Error('no lease');
-    expect(await bench.store.renewLease(old, TTL)).toBeNull();
-    await bench.store.releaseLease(old);
+    expect(await leader.commit([entryJson()])).toEqual({ kind: 'fenced' });
+    await bench.store.releaseLease(leader.lease);
     expect((await bench.store.readStatus('default')).leaseHolder).toBe('b');
-    expect(await bench.store.renewLease(taken, TTL)).not.toBeNull();
   });
 
-  it('can be renewed when it has expired and nobody has taken it', async () => {
-    const lease = await take('a');
-    await expire();
-    expect(lease && (await bench.store.renewLease(lease, TTL))).not.toBeNull();
+  it('stays with its holder when that names another schema as unusable', async () => {
+    await lead('a');
+    await unusableFor('a', 'another');
+    await live('b');
     expect(await take('b')).toBeNull();
   });
 
-  it('stays with the later holder when the database has lost commits and grants an epoch twice', async () => {
-    const old = await take('a');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = 0, lease_holder = NULL`); // the first grant is lost
-    const later = await take('b');
-    if (old === null || later === null) throw new Error('no lease');
-    expect(later.epoch).toBe(old.epoch);
-    expect(await bench.store.renewLease(old, TTL)).toBeNull();
-    await bench.store.releaseLease(old);
-    expect(await bench.store.renewLease(later, TTL)).not.toBeNull();
+  it('lets its holder commit while nobody has taken it, even when its row in `processes` has expired', async () => {
+    const feed = await bench.takeFeed();
+    await kill(feed.lease.holder);
+    expect(await feed.counts([entryJson({ scanId: 'late' })])).toMatchObject({ inserted: 1 });
   });
 
   it('lets only the later holder write when the database has lost commits and grants an epoch twice', async () => {
@@ -66,21 +100,15 @@ describe('the lease of a feed', () => {
     expect(later.lease.epoch).toBe(old.lease.epoch);
     expect(await old.commit([entryJson()])).toEqual({ kind: 'fenced' });
     expect(await bench.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null })).toBe(false);
+    await bench.store.releaseLease(old.lease);
     expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
   });
 
-  it('goes to a successor that names the current holder', async () => {
-    await take('a');
-    const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
-    expect(await succeed('c')).toBeNull();
-    expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
-  });
-
   it('is not waited for when a commit locks its row', async () => {
-    await take('a');
-    await expire();
+    await lead('a');
+    await kill('a');
     const locked = await bench.database.sql.transaction().execute(async (tx) => {
-      await sql`UPDATE ${tables.feeds} SET last_poll_at = now()`.execute(tx);
+      await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
       return take('b');
     });
     expect(locked).toBeNull();
@@ -88,9 +116,7 @@ describe('the lease of a feed', () => {
   });
 
   it('is free at once when it is released', async () => {
-    const lease = await take('a');
-    if (lease === null) throw new Error('no lease');
-    await bench.store.releaseLease(lease);
+    await bench.store.releaseLease(await lead('a'));
     expect(await take('b')).toMatchObject({ holder: 'b' });
   });
 });
@@ -100,14 +126,14 @@ describe('the start of a feed', () => {
 
   it('is kept when the feed was started before', async () => {
     const start = new Date('2026-01-01T00:00:00Z');
-    await bench.store.acquireLease(testFeed({ start }), 'a', TTL);
-    await bench.store.acquireLease(testFeed({ start: 'beginning' }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ start }), 'a');
+    await bench.store.acquireLease(testFeed({ start: 'beginning' }), 'a');
     expect(await startOf()).toEqual(start);
     expect(await bench.rows(sql`SELECT complete_from FROM ${tables.feeds}`)).toEqual([{ complete_from: start }]);
   });
 
   it('is an hour before the first start when only new runs are wanted', async () => {
-    await bench.store.acquireLease(testFeed({ start: 'now' }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ start: 'now' }), 'a');
     const [row] = await bench.rows(
       sql`SELECT created_at - start_since BETWEEN interval '1 hour' AND interval '61 minutes' AS right FROM ${tables.feeds}`,
     );
@@ -124,11 +150,9 @@ describe('the start of a feed', () => {
 
 describe('another base URL', () => {
   it('is refused with the remedy when the feed has been read', async () => {
-    const lease = await take('a');
-    if (lease === null) throw new Error('no lease');
-    await bench.store.releaseLease(lease);
+    await bench.store.releaseLease(await lead('a'));
     await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
-    const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
+    const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b');
     await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', action: 'hold' });
     await expect(elsewhere).rejects.toThrow('run `scanfeed forget default`');
     expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
@@ -139,7 +163,7 @@ describe('another base URL', () => {
 it('another base URL is accepted when nothing was read from the old one', async () => {
   await take('a');
   const moved = testFeed({ baseUrl: 'https://corrected.test/v1' });
-  expect(await bench.store.acquireLease(moved, 'a', TTL)).toMatchObject({ epoch: 2 });
+  expect(await bench.store.acquireLease(moved, 'a')).toMatchObject({ epoch: 2 });
   expect(await bench.rows(sql`SELECT base_url FROM ${tables.feeds}`)).toEqual([{ base_url: moved.baseUrl }]);
 });
 
@@ -161,14 +185,14 @@ describe('changed filters', () => {
     expect(await take('a')).toMatchObject({ filtersBefore: null });
     expect(await row()).toEqual(first);
     const failed = { ...testFeed().filters, status: ['failed'] } as const;
-    expect(await bench.store.acquireLease(testFeed({ filters: failed }), 'a', TTL)).toMatchObject({
+    expect(await bench.store.acquireLease(testFeed({ filters: failed }), 'a')).toMatchObject({
       filtersBefore: testFeed().filters,
     });
     expect((await row())?.filters_since).not.toEqual(first?.filters_since);
   });
 
   it('keep the complete range when they include less', async () => {
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     await reachTheEnd();
     await take('a');
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
@@ -176,7 +200,7 @@ describe('changed filters', () => {
 
   it('keep the complete range when they include more before anything was read', async () => {
     await take('a');
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
   });
 
@@ -189,7 +213,7 @@ describe('changed filters', () => {
       await take('a');
       await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
       const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
-      await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+      await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
       const rows = await bench.rows(sql`
       SELECT complete_from >= ${now} AND filters_widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
       expect(rows).toEqual([{ right: true }]);
@@ -201,9 +225,9 @@ describe('changed filters', () => {
     async (_, now) => {
       for (const [description, before] of VARIOUS_FILTERS) {
         await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-        await bench.store.acquireLease(testFeed({ filters: before }), 'a', TTL);
+        await bench.store.acquireLease(testFeed({ filters: before }), 'a');
         await reachTheEnd();
-        await bench.store.acquireLease(testFeed({ filters: now }), 'a', TTL);
+        await bench.store.acquireLease(testFeed({ filters: now }), 'a');
         const widened = runsOnlyIn(now, before).length > 0;
         expect({ description, ...(await row()) }).toMatchObject({ description, widened });
       }
@@ -211,18 +235,18 @@ describe('changed filters', () => {
   );
 
   it.each(Object.keys(UNFILTERED))('hid nothing by %s when an earlier version stored them without it', async (name) => {
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     await reachTheEnd();
     await bench.rows(sql`UPDATE ${tables.feeds} SET filters = filters - ${name}::text`);
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ widened: false });
   });
 
   it('include more when a later version stored them with a filter that this one does not have', async () => {
     const later = { ...everything, later: 'x' } as FeedFilters;
-    await bench.store.acquireLease(testFeed({ filters: later }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: later }), 'a');
     await reachTheEnd();
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ widened: true });
   });
 
@@ -230,7 +254,7 @@ describe('changed filters', () => {
     await take('a');
     const ahead = sql`date_trunc('hour', now()) + interval '2 hours'`;
     await bench.rows(sql`UPDATE ${tables.feeds} SET cursor = 'x', last_delivered_at = ${ahead}`);
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await bench.rows(sql`SELECT complete_from = last_delivered_at AS right FROM ${tables.feeds}`)).toEqual([
       { right: true },
     ]);
@@ -240,7 +264,7 @@ describe('changed filters', () => {
     await take('a');
     await reachTheEnd();
     expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
-    const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
     if (lease === null) throw new Error('no lease');
     expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
     expect(await bench.store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });

@@ -1,81 +1,88 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Clock } from '../../../src/core/clock.js';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Database } from '../../../src/storage/connection/pool.js';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { createProcesses } from '../../../src/storage/feeds/processes.js';
 import { createStore } from '../../../src/storage/store.js';
-import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
-import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
-import type { LeaseGrant } from '../../../src/sync/ports/index.js';
-import { usableSchema } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const TTL_MS = 300_000;
 const LOCKED = ['locked-1', 'locked-2', 'locked-3'];
 const OTHERS = ['other-1', 'other-2', 'other-3'];
 const FEEDS = [...LOCKED, ...OTHERS];
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
-/** The connections of a process for the leases of many feeds. */
+/** The connection of all processes for their leases: a statement that waited for a commit would hold up the others. */
 let leaseDatabase: Database;
 beforeAll(() => {
-  leaseDatabase = openTestDatabase(provided.url, 2);
+  leaseDatabase = openTestDatabase(provided.url, 1);
 });
 afterAll(() => leaseDatabase.close());
 
-/** The leases of a process that follows the feeds, on a clock that jumps to the end of each sleep. */
-function followFeeds(holder: string) {
-  let elapsed = 0;
-  const monotonic = () => elapsed;
-  const clock: Clock = {
-    ...{ monotonic, now: monotonic, random: () => 0.5 },
-    sleep: async (ms) => {
-      elapsed += ms;
-    },
-  };
-  const settings = { schema: TEST_SCHEMA, leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, keptDays: null, monotonic };
-  const store = createStore(leaseDatabase, settings);
-  const leases = createProcessLeases({ clock, holder, isDead: () => false, leaseTtlMs: TTL_MS });
-  const rounds = createLeaseRounds(leases, usableSchema(store));
-  for (const feed of FEEDS) rounds.follow(feed);
-  const { signal } = new AbortController();
-  return {
-    take: async (name: string) => (await rounds.take(testFeed({ name }), null, signal))?.lease ?? null,
-    renew: (lease: LeaseGrant) => rounds.renew(lease, signal),
-  };
-}
+const openStore = (database: Database) =>
+  createStore(database, { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null, monotonic: () => 0 });
+const take = async (holder: string, feeds: readonly string[]) => {
+  const store = openStore(leaseDatabase);
+  const leases = await Promise.all(feeds.map((name) => store.acquireLease(testFeed({ name }), holder)));
+  return leases.map((lease) => lease?.feed ?? null);
+};
+const renew = (holder: string) =>
+  createProcesses(connectStore(leaseDatabase, TEST_SCHEMA)).renewProcess({
+    ...{ holder, feeds: FEEDS.length, unusable: [], ttlMs: 30_000, renews: true },
+  });
+/** The clock of the database decides, and a test cannot move it. */
+const expire = (holder: string) =>
+  bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
+    expires_at = clock_timestamp() - interval '1 second' WHERE holder = ${holder}`);
 
 /** Does the work while the rows of the locked feeds are locked, as by commits. */
 const whileLocked = <T>(work: () => Promise<T>): Promise<T> =>
   bench.database.sql.transaction().execute(async (tx) => {
-    await sql`SELECT FROM ${tables.feeds} WHERE name = ANY (${LOCKED}) FOR NO KEY UPDATE`.execute(tx);
+    await sql`UPDATE ${tables.feeds} SET last_commit_at = now() WHERE name = ANY (${LOCKED})`.execute(tx);
     return work();
   });
 
-it('the leases of the other feeds are taken and renewed when the rows of some feeds are locked', async () => {
-  const killed = followFeeds('killed');
-  for (const feed of FEEDS) await killed.take(feed);
-  await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() - interval '1 second'`);
+beforeEach(async () => {
+  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
+  await bench.rows(sql`DELETE FROM ${tables.processes}`);
+});
 
-  const survivor = followFeeds('survivor');
-  const takenLeases = await whileLocked(() => Promise.all(FEEDS.map(survivor.take)));
-  expect(takenLeases.map((lease) => lease?.feed ?? null)).toEqual([null, null, null, ...OTHERS]);
+it('the other feeds of a dead process are taken when commits lock the rows of some', async () => {
+  await take('killed', FEEDS);
+  expect(await whileLocked(() => take('survivor', FEEDS))).toEqual([null, null, null, ...OTHERS]);
+  expect(await take('survivor', LOCKED)).toEqual(LOCKED);
+});
 
-  const leases = [...(await Promise.all(LOCKED.map(survivor.take))), ...takenLeases].filter((lease) => lease !== null);
-  expect(leases.map(({ feed }) => feed)).toEqual(FEEDS);
-  // Little of the leases is left.
-  await bench.rows(
-    sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${TTL_MS / 4000} * interval '1 s'`,
-  );
-  const waiting = await whileLocked(async () => {
-    const renewals = leases.map(survivor.renew);
-    await Promise.all(renewals.slice(LOCKED.length));
-    for (let round = 0; round < 2; round += 1) {
-      const renewed = await Promise.all(leases.slice(LOCKED.length).map(survivor.renew));
-      expect(renewed).toMatchObject(OTHERS.map(() => ({ answer: { status: { leaseHolder: 'survivor' } } })));
-    }
-    return renewals;
+it('the process is renewed and all feeds are read when commits lock the rows of some', async () => {
+  await renew('leader');
+  await take('leader', FEEDS);
+  await whileLocked(async () => {
+    expect(await renew('leader')).toMatchObject({ wasAlive: true });
+    const feeds = await openStore(leaseDatabase).readFeeds(FEEDS);
+    expect([...feeds.values()].map(({ status }) => status.leaseHolder)).toEqual(FEEDS.map(() => 'leader'));
   });
-  await Promise.all(waiting);
+});
+
+it('a feed stays with its process when a commit takes longer than the lease', async () => {
+  await renew('leader');
+  const feed = await takeFeed(openStore(bench.database), testFeed(), 'leader');
+  await bench.rows(sql`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
+    AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN new; END'`);
+  await bench.rows(sql`CREATE TRIGGER wait BEFORE INSERT ON ${tables.runs}
+    FOR EACH ROW EXECUTE FUNCTION wait_for_test()`);
+  const { commit } = await bench.database.sql.transaction().execute(async (tx) => {
+    await sql`SELECT pg_advisory_xact_lock(1)`.execute(tx);
+    const committing = feed.commit([entryJson()]);
+    await untilWaiting(bench.database.sql, 1);
+    await expire('leader');
+    expect(await take('standby', ['default'])).toEqual([null]);
+    expect(await renew('leader')).toMatchObject({ wasAlive: false });
+    return { commit: committing };
+  });
+  expect(await commit).toMatchObject({ kind: 'committed' });
+  expect(await take('standby', ['default'])).toEqual([null]);
+  expect(await feed.counts([entryJson({ scanId: 'next' })])).toMatchObject({ inserted: 1 });
 });

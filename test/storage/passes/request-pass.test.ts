@@ -161,7 +161,8 @@ describe('a requested recent pass', () => {
       { finished: false },
     ]);
     expect(await bench.operatorStore.passes.find(unfinished?.id ?? '')).toMatchObject({ cancelled: true });
-    expect(await bench.store.renewLease(lease, 30_000)).not.toBeNull();
+    const { holder, epoch } = lease;
+    expect((await bench.store.readFeeds([lease.feed])).get(lease.feed)).toMatchObject({ holder, epoch });
     expect(await next('recent')).toMatchObject({ id: request.id, cursor: null });
     await finish(lease, 'recent');
   });

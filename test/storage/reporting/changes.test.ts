@@ -49,7 +49,7 @@ describe('a copy that follows the changes', () => {
     const copier = createCopier(reader);
     let writing = FEEDS.length;
     const write = async (name: string, index: number) => {
-      const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+      const settings = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
       const store = createStore(databases[index] ?? bench.database, {
         ...settings,
         monotonic: () => performance.now(),

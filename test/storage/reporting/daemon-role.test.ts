@@ -63,7 +63,7 @@ afterAll(async () => {
 
 describe("the daemon's role on tables of another role", () => {
   it('may do everything the daemon does and nothing else when it was granted its rights', async () => {
-    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const settings = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
     const connection = connectStore(daemon, TEST_SCHEMA);
     const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
     await requireSchema(connection, await readMigrations()); // what the daemon looks at first
@@ -101,7 +101,6 @@ describe("the daemon's role on tables of another role", () => {
     const feed = await takeFeed(
       createStore(daemon, {
         schema: TEST_SCHEMA,
-        leaseTtlMs: 30_000,
         pendingRetryMs: 30_000,
         keptDays: null,
         monotonic: () => 0,

@@ -173,7 +173,6 @@ describe('the retention', () => {
   const storeKeeping = (keptDays: number) =>
     createStore(bench.database, {
       schema: TEST_SCHEMA,
-      leaseTtlMs: 30_000,
       pendingRetryMs: 30_000,
       keptDays,
       monotonic: () => performance.now(),

@@ -255,8 +255,9 @@ describe('the maintenance of the daemon', () => {
     const former = await bench.takeFeed({ name: 'former' });
     const leavePending = async (scanId: string) => {
       await commitPending(former, { scanId });
-      await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = '-infinity', last_commit_at = '-infinity',
-        created_at = '-infinity' WHERE name = 'former'`);
+      await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = '-infinity', created_at = '-infinity'
+        WHERE name = 'former'`);
+      await bench.rows(sql`DELETE FROM ${tables.processes}`);
     };
     await leavePending('one');
     const lines: unknown[] = [];

@@ -113,7 +113,7 @@ describe('functions that read values of documents', () => {
     const documents = dates.map((datum, place) => ({ datum, 'b\\n': place, "c'": VALUES[place] }));
     for (const [name, { url }] of databases) {
       const database = openTestDatabase(url);
-      const settings = { schema: TEST_SCHEMA, leaseTtlMs: 1, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
+      const settings = { schema: TEST_SCHEMA, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
       const feed = await takeFeed(createStore(database, settings), testFeed());
       await feed.commit(documents.map((data, place) => entryJson({ scanId: `${place}`, data })));
       const skipped: unknown[] = [];

@@ -53,7 +53,7 @@ it('a correction finds its run when the order of the host has changed', async ()
   );
   const commit = async (revision: number) => {
     const database = openTestDatabase(created.url);
-    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 1, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
+    const settings = { schema: TEST_SCHEMA, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
     const feed = await takeFeed(createStore(database, settings), testFeed(), `test-${revision}`);
     try {
       return (await feed.counts(MIXED_CASE.map((scanId) => entryJson({ scanId, revision })))).updated;

@@ -9,13 +9,22 @@ import { lockMigrations, migrate } from '../../../src/storage/schema/migrate.js'
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { createStore } from '../../../src/storage/store.js';
 import { tablesOf } from '../../../src/storage/tables/schema.js';
+import { batchOf } from '../../../src/sync/page/check-entries.js';
 import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { createTestDatabase } from '../../support/postgres/index.js';
 import { dropDatabase, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
 import { settingsWith } from '../../support/settings.js';
-import { openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../../support/store.js';
+import {
+  claimNothing,
+  liveAs,
+  openTestDatabase,
+  TEST_SCHEMA,
+  tables,
+  takeFeed,
+  testFeed,
+} from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 type Connected = Database & { readonly connection: StoreConnection };
@@ -140,6 +149,65 @@ describe('migrations', () => {
     }));
 });
 
+describe('the upgrade to leases of processes', () => {
+  /** Prepares a schema of the release before, in which a process leads a feed. */
+  async function followedBefore({ connection, sql: db }: Connected) {
+    const migrations = await readMigrations();
+    const before = migrations.filter(({ version }) => version < 4);
+    await migrate(connection, before);
+    await sql`INSERT INTO ${tables.feeds}
+        (name, base_url, filters, cursor, lease_holder, lease_epoch, lease_renewed_at, lease_expires_at)
+      VALUES ('default', ${testFeed().baseUrl}, ${JSON.stringify(testFeed().filters)}::jsonb, 'x', 'old', 7,
+        clock_timestamp(), clock_timestamp() + interval '1 hour')`.execute(db);
+    await sql`INSERT INTO ${tables.processes} (holder, feeds, checked_in_at, expires_at)
+      VALUES ('old', 1, clock_timestamp(), clock_timestamp() + interval '1 hour')`.execute(db);
+    return { before, migrations, lease: { feed: 'default', holder: 'old', epoch: 7, filtersBefore: null } };
+  }
+
+  it('fences the process that leads a feed, and lets another one continue from its position', () =>
+    withDatabase(async (database) => {
+      const { migrations, lease } = await followedBefore(database);
+      const { connection, sql: db } = database;
+      expect(await migrate(connection, migrations)).toMatchObject([{ version: 4 }]);
+      const settings = { schema: TEST_SCHEMA, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
+      const store = createStore(database, settings);
+      expect((await store.readFeeds(['default'])).get('default')).toMatchObject({ holder: null, epoch: 8 });
+      expect((await sql`SELECT FROM ${tables.processes}`.execute(db)).rows).toEqual([]);
+      const page = { from: 'x', to: 'y', batch: batchOf([]), quarantine: [], freshness: claimNothing() };
+      expect(await store.commitPage({ ...page, lease })).toEqual({ kind: 'fenced' });
+      expect(await store.movePosition(lease, 'x', { cursor: 'y', since: null })).toBe(false);
+      const feed = await takeFeed(store, testFeed(), 'new');
+      expect(feed.lease).toMatchObject({ epoch: 9, filtersBefore: null });
+      expect(await feed.counts([entryJson()])).toMatchObject({ inserted: 1 });
+    }));
+
+  it('makes the release before hold instead of using the schema', () =>
+    withDatabase(async (database) => {
+      const { before, migrations } = await followedBefore(database);
+      const { connection } = database;
+      await requireSchema(connection, before);
+      await migrate(connection, migrations);
+      await expect(requireSchema(connection, before)).rejects.toMatchObject({
+        ...{ kind: 'schema', action: 'hold', message: expect.stringContaining('is at version 4, too new') },
+      });
+    }));
+
+  it('waits for a commit of the process that leads a feed, and keeps it', () =>
+    withDatabase(async (database) => {
+      const { migrations } = await followedBefore(database);
+      const { connection, sql: db } = database;
+      const { migrating } = await db.transaction().execute(async (tx) => {
+        await sql`UPDATE ${tables.feeds} SET cursor = 'committed' WHERE lease_epoch = 7`.execute(tx);
+        const migrating = migrate(connection, migrations);
+        await untilWaiting(db, 1);
+        return { migrating };
+      });
+      await migrating;
+      const { rows } = await sql`SELECT cursor, lease_epoch::int AS epoch FROM ${tables.feeds}`.execute(db);
+      expect(rows).toEqual([{ cursor: 'committed', epoch: 8 }]);
+    }));
+});
+
 describe('a database of another encoding than UTF8', () => {
   it.each(['LATIN1', 'SQL_ASCII'])('is refused before anything is written when it is %s', (encoding) =>
     withDatabase(async (_, url) => {
@@ -218,7 +286,6 @@ describe('a schema that this release cannot use', () => {
       await migrate(connection, migrations);
       const store = createStore(database, {
         schema: 'scanfeed',
-        leaseTtlMs: 1,
         pendingRetryMs: 1,
         keptDays: null,
         monotonic: () => 0,
@@ -282,7 +349,6 @@ describe('a schema that this release can use', () => {
       await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       const store = createStore(database, {
         schema: 'scanfeed',
-        leaseTtlMs: 30_000,
         pendingRetryMs: 1,
         keptDays: null,
         monotonic: () => 0,
@@ -294,7 +360,8 @@ describe('a schema that this release can use', () => {
         SELECT revision, added, (SELECT array_agg(revision) FROM scanfeed.run_history) AS superseded
         FROM scanfeed.runs WHERE scan_id = 'scan-1'`.execute(db);
       expect(rows).toEqual([{ revision: 2, added: 'default', superseded: [1] }]);
-      expect(await store.renewLease(feed.lease, 30_000)).not.toBeNull();
+      await liveAs(connection, feed.lease.holder);
+      expect(await store.readStatus(feed.lease.feed)).toMatchObject({ leaseHolder: feed.lease.holder });
       await store.releaseLease(feed.lease);
     }));
 });

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { createProcesses } from '../../../src/storage/feeds/processes.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
 import { setReportingTimeZone } from '../../../src/storage/reporting/time-zone.js';
 import { migrate } from '../../../src/storage/schema/migrate.js';
@@ -44,7 +45,7 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
   expect(await examine()).toMatchObject({ outcome: 'failing', message });
   expect(await migrate(connection, await readMigrations())).toEqual([]);
   expect(await examine()).toMatchObject({ outcome: 'ok' });
-  const settings = { schema: 'invoices', leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+  const settings = { schema: 'invoices', pendingRetryMs: 30_000, keptDays: null };
   const feed = await takeFeed(
     createStore(bench.database, { ...settings, monotonic: () => performance.now() }),
     testFeed({ name: 'other' }),
@@ -62,4 +63,18 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
     { scan_id: 'a', betrag: '1' },
   ]);
   await sql`DELETE FROM ${connection.tables.feeds} WHERE name = 'default'`.execute(bench.database.sql);
+});
+
+describe('a feed whose process was killed', () => {
+  const killed = useStore(useDatabase(MIGRATED));
+
+  it('is taken by another process when the schemas were renamed as documented', async () => {
+    const { lease } = await killed.takeFeed();
+    await createProcesses(killed.connection).removeProcess(lease.holder);
+    await killed.rows(sql.raw(await documentedRenaming()));
+    await migrate(connectStore(killed.database, 'invoices'), await readMigrations());
+    const settings = { schema: 'invoices', pendingRetryMs: 30_000, keptDays: null, monotonic: () => 0 };
+    const store = createStore(killed.database, settings);
+    expect(await store.acquireLease(testFeed(), 'another')).toMatchObject({ epoch: 2 });
+  });
 });

@@ -4,10 +4,11 @@ import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
+import { createProcesses } from '../../../src/storage/feeds/processes.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
-import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
-import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
+import { FeedLeases } from '../../../src/sync/lease/feed-leases.js';
 import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
+import { processLease } from '../../support/engine.js';
 import { recordingLogger } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { settingsWith } from '../../support/settings.js';
@@ -123,24 +124,24 @@ it('all leases of a process are lost, also together, when a newer release has mi
     logger,
     signal,
   );
-  const process = createProcessLeases({ clock: systemClock, holder: 'test', isDead: () => false, leaseTtlMs: 30_000 });
-  const rounds = createLeaseRounds(process, { name: 'scanfeed', store: bench.store, ...schema });
-  const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
-  const renewed = async () => {
-    const held = await Promise.all(leases.map(rounds.isHeld));
-    return leases.flatMap(({ feed }, index) => (held[index] ? [feed] : []));
+  const process = processLease({ clock: systemClock, store: createProcesses(bench.connection) });
+  const leases = new FeedLeases(process, { name: 'scanfeed', store: bench.store, ...schema });
+  const taken = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
+  const held = async () => {
+    const areHeld = await Promise.all(taken.map((lease) => leases.isHeld(lease)));
+    return taken.flatMap(({ feed }, index) => (areHeld[index] ? [feed] : []));
   };
   const checkAgain = () => {
     now += 10_000;
   };
-  expect(await renewed()).toEqual(['one', 'two']);
+  expect(await held()).toEqual(['one', 'two']);
   const migrations = sql.id('scanfeed', 'migrations');
   await bench.rows(sql`INSERT INTO ${migrations} (version, name, works_from) VALUES (9999, 'newer', 9999)`);
-  expect(await renewed()).toEqual(['one', 'two']); // a schema is checked every 10 s
+  expect(await held()).toEqual(['one', 'two']); // a schema is checked every 10 s
   checkAgain();
-  expect(await renewed()).toEqual([]);
+  expect(await held()).toEqual([]);
   await bench.rows(sql`DELETE FROM ${migrations} WHERE version = 9999`);
-  expect(await renewed()).toEqual(['one', 'two']);
+  expect(await held()).toEqual(['one', 'two']);
 });
 
 describe('the schema watch, when the setup of the reader role hangs', () => {

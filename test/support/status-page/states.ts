@@ -27,7 +27,7 @@ export const STATES: Readonly<Record<string, () => Shown>> = {
 export function caughtUp(): Shown {
   const life = begin();
   live(life, 6 * HOUR, ({ passed, state, history, knows }) => {
-    if (passed >= 50 * MINUTE) state.setLeader(Number.POSITIVE_INFINITY);
+    if (passed >= 50 * MINUTE) state.setLeader(() => Number.POSITIVE_INFINITY);
     if (passed >= OUTAGE.from && passed < OUTAGE.until) return history.failed();
     const busy = passed < OUTAGE.until || passed > OUTAGE.until + 3 * MINUTE ? 1 : 9;
     knows(900 + 700 * wave(passed, 7));
@@ -39,7 +39,7 @@ export function caughtUp(): Shown {
 export function readingHistory(): Shown {
   const life = begin();
   live(life, 40 * MINUTE, ({ passed, state, history, knows }) => {
-    state.setLeader(Number.POSITIVE_INFINITY);
+    state.setLeader(() => Number.POSITIVE_INFINITY);
     knows(26 * 24 * HOUR * (1 - passed / (55 * MINUTE)));
     history.wrote(Math.round(9_000 + 1_500 * wave(passed, 11)));
   });
@@ -60,7 +60,7 @@ export function failing(): Shown {
   const life = begin();
   live(life, 2.5 * HOUR, ({ passed, state, history, knows }) => {
     if (passed > 60 * MINUTE && passed < 90 * MINUTE) return;
-    state.setLeader(Number.POSITIVE_INFINITY);
+    state.setLeader(() => Number.POSITIVE_INFINITY);
     if (passed > 2.1 * HOUR) return history.failed();
     knows(1_000 + 800 * wave(passed, 7));
     history.wrote(Math.round(5 + 4 * wave(passed, 97)));

@@ -5,177 +5,191 @@ import { linkedSignal } from '../../../src/sync/waiting/linked-signal.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { type Choices, choicesFrom } from '../../simulation/random-choices.js';
-import { engineContext } from '../../support/engine.js';
+import { engineContext, processLease } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
-import { LeaseProcess } from '../../support/lease-process.js';
+import {
+  FEEDS,
+  LeaseCluster,
+  LOOK_MS,
+  ONE_SCHEMA,
+  ROUND_MS,
+  SCHEMA_EACH,
+  SCHEMA_FOR_TWO,
+  TTL_MS,
+} from '../../support/lease-cluster.js';
 import { cases } from '../../support/thorough.js';
-import { nextTick, VirtualClock } from '../../support/virtual-clock.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 
-const TTL_MS = 9_000;
-const QUIET_MS = 300_000;
-const FEEDS = Array.from({ length: 12 }, (_, n) => `feed-${n}`);
+/** A process starts, stops or is killed. */
+async function change(cluster: LeaseCluster, { chance, pick }: Choices, feedsOfNew: () => readonly string[]) {
+  const { processes } = cluster;
+  if (processes.length < 2 || (processes.length < 4 && chance(0.5))) cluster.start(feedsOfNew());
+  else if (chance(0.5)) cluster.kill(pick(processes));
+  else await cluster.stop(pick(processes));
+}
 
-type SchemaOf = (feed: string) => string;
-
-const ONE_SCHEMA: SchemaOf = () => 'scanfeed';
-const SCHEMA_EACH: SchemaOf = (feed) => `schema-${feed}`;
-const SCHEMA_FOR_TWO: SchemaOf = (feed) => `schema-${Math.floor(FEEDS.indexOf(feed) / 2)}`;
-
-/** Processes that join, leave and die at random, and the leases in their database. */
-class Cluster {
-  readonly clock: VirtualClock;
-  readonly processes: LeaseProcess[] = [];
-  readonly #stores: ReadonlyMap<string, ModelStore>;
-  #started = 0;
-
-  constructor(
-    seed: number,
-    private readonly schemaOf = ONE_SCHEMA,
-  ) {
-    this.clock = new VirtualClock(seed, nextTick);
-    const storeIn = (schema: string) => [schema, new ModelStore(this.clock.monotonic, { leaseTtlMs: TTL_MS })] as const;
-    this.#stores = new Map([...new Set(FEEDS.map(schemaOf))].map(storeIn));
+/** Processes start, stop and die at random, and then nothing happens for minutes. */
+async function disturbed(cluster: LeaseCluster, choices: Choices, feedsOfNew: () => readonly string[]) {
+  for (let step = choices.between(3, 12); step > 0; step -= 1) {
+    await change(cluster, choices, feedsOfNew);
+    await cluster.clock.advance(choices.between(0, 4 * TTL_MS));
   }
-
-  storeOf(schema: string): ModelStore {
-    return this.#stores.get(schema) as ModelStore;
-  }
-
-  start(feeds: readonly string[] = FEEDS): LeaseProcess {
-    this.#started += 1;
-    const process = new LeaseProcess(`process-${this.#started}`, {
-      ...{ feeds, schemaOf: this.schemaOf, storeOf: (schema) => this.storeOf(schema), clock: this.clock },
-      leaseTtlMs: TTL_MS,
-    });
-    this.processes.push(process);
-    return process;
-  }
-
-  async end(process: LeaseProcess, isKilled: boolean): Promise<void> {
-    this.processes.splice(this.processes.indexOf(process), 1);
-    if (isKilled) process.kill();
-    else await this.clock.run(process.stop());
-  }
-
-  async change({ chance, pick, shuffled }: Choices & { shuffled(feeds: readonly string[]): readonly string[] }) {
-    if (this.processes.length < 2 || (this.processes.length < 4 && chance(0.5))) this.start(shuffled(FEEDS));
-    else await this.end(pick(this.processes), chance(0.5));
-  }
-
-  /** Returns the feeds that each live process leads. */
-  led(): ReadonlyMap<string, readonly string[]> {
-    const now = this.clock.monotonic();
-    const isLedBy = (feed: string, name: string) => {
-      const row = this.storeOf(this.schemaOf(feed)).feeds.get(feed);
-      return row?.holder === name && row.expiresAt > now;
-    };
-    return new Map(this.processes.map(({ name }) => [name, FEEDS.filter((feed) => isLedBy(feed, name))]));
-  }
-
-  epochs(): readonly number[] {
-    return [...this.#stores.values()].flatMap(({ feeds }) => [...feeds.values()].map(({ epoch }) => epoch));
-  }
-
-  /** Returns the names of the announced processes in each schema. */
-  announced(): readonly (readonly string[])[] {
-    return [...this.#stores.values()].map(({ processes }) => [...processes.keys()]);
-  }
-
-  stopAll() {
-    return this.clock.run(Promise.all(this.processes.map((process) => process.stop())));
-  }
+  await cluster.settle();
 }
 
 describe.each([
   ['one schema', ONE_SCHEMA],
   ['a schema each', SCHEMA_EACH],
   ['a schema for two', SCHEMA_FOR_TWO],
-])('processes that join, leave and die at random, whose feeds have %s', (_, schemaOf) => {
+])('processes that start, stop and die at random, whose feeds have %s', (_, schemaOf) => {
   const seeds = Array.from({ length: cases(10, 100) }, (_, n) => n + 1);
 
   it.each(seeds)('share their feeds evenly and then keep them (seed %i)', async (seed) => {
-    const cluster = new Cluster(seed, schemaOf);
-    const choices = choicesFrom(seed);
-    for (let step = choices.between(3, 12); step > 0; step -= 1) {
-      await cluster.change({ ...choices, shuffled: () => FEEDS });
-      await cluster.clock.advance(choices.between(0, 4 * TTL_MS));
-    }
-    await cluster.clock.advance(QUIET_MS);
-    const led = [...cluster.led().values()];
+    const cluster = new LeaseCluster(seed, schemaOf);
+    await disturbed(cluster, choicesFrom(seed), () => FEEDS);
+    const led = [...(await cluster.led()).values()];
     expect(led.flat().sort()).toEqual([...FEEDS].sort());
-    for (const feeds of led) expect(feeds.length).toBeLessThanOrEqual(shareOf(FEEDS.length, led.length));
+    const others = Array(led.length - 1).fill(FEEDS.length);
+    for (const feeds of led) expect(feeds.length).toBeLessThanOrEqual(shareOf(FEEDS.length, others));
     const epochs = cluster.epochs();
-    await cluster.clock.advance(QUIET_MS);
+    await cluster.settle();
     expect(cluster.epochs()).toEqual(epochs);
+    const names = cluster.processes.map(({ name }) => name);
     await cluster.stopAll();
-    expect(cluster.announced().flat()).not.toContain(cluster.processes[0]?.name);
+    for (const name of names) expect(cluster.home.processes.has(name)).toBe(false);
   });
 
   it.each(seeds)('lead every feed and then keep it when each follows other feeds (seed %i)', async (seed) => {
-    const cluster = new Cluster(seed, schemaOf);
+    const cluster = new LeaseCluster(seed, schemaOf);
     const choices = choicesFrom(seed);
-    const shuffled = () => FEEDS.filter(() => choices.chance(0.6));
-    for (let step = choices.between(3, 12); step > 0; step -= 1) {
-      await cluster.change({ ...choices, shuffled });
-      await cluster.clock.advance(choices.between(0, 4 * TTL_MS));
-    }
-    await cluster.clock.advance(QUIET_MS);
+    await disturbed(cluster, choices, () => FEEDS.filter(() => choices.chance(0.6)));
     const followed = new Set(cluster.processes.flatMap(({ feeds }) => feeds));
-    expect([...cluster.led().values()].flat().sort()).toEqual([...followed].sort());
+    expect(await cluster.allLed()).toEqual([...followed].sort());
     const epochs = cluster.epochs();
-    await cluster.clock.advance(QUIET_MS);
+    await cluster.settle();
     expect(cluster.epochs()).toEqual(epochs);
     await cluster.stopAll();
   });
 });
 
-it.each([
+describe.each([
   ['one schema', ONE_SCHEMA],
   ['a schema each', SCHEMA_EACH],
-])(
-  'a process leads all feeds, which have %s, within twice the time to live of a lease when the other one is killed',
-  async (_, schemaOf) => {
-    const cluster = new Cluster(1, schemaOf);
-    const first = cluster.start();
-    cluster.start();
-    await cluster.clock.advance(QUIET_MS);
-    expect([...cluster.led().values()].map(({ length }) => length)).toEqual([6, 6]);
-    await cluster.end(first, true);
-    await cluster.clock.advance(2 * TTL_MS);
-    expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
+])('processes whose feeds have %s', (_, schemaOf) => {
+  it('share them evenly when a second one starts', async () => {
+    const cluster = new LeaseCluster(1, schemaOf);
+    await cluster.startShared(1);
+    expect(await counts(cluster)).toEqual([12]);
+    await cluster.startShared(1);
+    expect(await counts(cluster)).toEqual([6, 6]);
     await cluster.stopAll();
-  },
-);
+  });
 
-it('a process leads all feeds within two rounds when the other one stops', async () => {
-  const cluster = new Cluster(1);
-  const first = cluster.start();
-  cluster.start();
-  await cluster.clock.advance(QUIET_MS);
-  await cluster.end(first, false);
-  await cluster.clock.advance((2 / 3) * TTL_MS);
-  expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
+  it('share them evenly when several start at the same time', async () => {
+    const cluster = new LeaseCluster(1, schemaOf);
+    await cluster.startShared(3);
+    expect(await counts(cluster)).toEqual([4, 4, 4]);
+    await cluster.stopAll();
+  });
+
+  it('take those of one that is killed within the time to live, a look and a round', async () => {
+    const cluster = new LeaseCluster(1, schemaOf);
+    const [first] = await cluster.startShared(2);
+    if (first !== undefined) cluster.kill(first);
+    await cluster.clock.advance(TTL_MS + LOOK_MS + ROUND_MS);
+    expect(await counts(cluster)).toEqual([12]);
+    await cluster.stopAll();
+  });
+
+  it('take those of one that stops within 2 s', async () => {
+    const cluster = new LeaseCluster(1, schemaOf);
+    const [first] = await cluster.startShared(2);
+    if (first !== undefined) await cluster.stop(first);
+    await cluster.clock.advance(2_000);
+    expect(await counts(cluster)).toEqual([12]);
+    await cluster.stopAll();
+  });
+
+  it('take all of them within a second when the process before on the same host was killed', async () => {
+    const cluster = new LeaseCluster(1, schemaOf);
+    const [first] = await cluster.startShared(1);
+    if (first !== undefined) cluster.kill(first);
+    cluster.start(FEEDS, { isDead: (holder) => holder === first?.name });
+    await cluster.clock.advance(500);
+    expect(await counts(cluster)).toEqual([12]);
+    await cluster.stopAll();
+  });
+});
+
+/** Returns the number of feeds that each process leads. */
+async function counts(cluster: LeaseCluster): Promise<readonly number[]> {
+  return [...(await cluster.led()).values()].map(({ length }) => length);
+}
+
+describe('processes with different feeds', () => {
+  it('lead all of theirs when they have none in common', async () => {
+    const cluster = new LeaseCluster();
+    for (const feeds of [FEEDS.slice(0, 11), FEEDS.slice(11)]) cluster.start(feeds);
+    await cluster.clock.advance(TTL_MS + 2 * ROUND_MS);
+    expect(await counts(cluster)).toEqual([11, 1]);
+    await cluster.stopAll();
+  });
+
+  it('hardly delay each other: most feeds of the larger one are led at once', async () => {
+    const cluster = new LeaseCluster();
+    cluster.start(FEEDS.slice(11));
+    await cluster.clock.advance(1_000);
+    cluster.start(FEEDS.slice(0, 11));
+    await cluster.clock.advance(1_000);
+    expect(await counts(cluster)).toEqual([1, 11]);
+    await cluster.stopAll();
+  });
+
+  it('share those that they have in common', async () => {
+    const cluster = new LeaseCluster();
+    cluster.start(FEEDS.slice(0, 8));
+    cluster.start(FEEDS.slice(4));
+    await cluster.settle();
+    expect(await cluster.allLed()).toEqual([...FEEDS].sort());
+    for (const count of await counts(cluster)) expect(count).toBeGreaterThanOrEqual(4);
+    await cluster.stopAll();
+  });
+});
+
+it('two processes that each look dead to the other do not take the feeds from each other again and again', async () => {
+  const cluster = new LeaseCluster();
+  const isDead = () => true;
+  cluster.start(FEEDS, { isDead });
+  await cluster.settle();
+  cluster.start(FEEDS, { isDead });
+  await cluster.settle();
+  expect(await counts(cluster)).toEqual([6, 6]);
+  const epochs = cluster.epochs();
+  await cluster.settle();
+  expect(cluster.epochs()).toEqual(epochs);
   await cluster.stopAll();
 });
 
 it('the engine gives a feed back when another process starts, which then reads it from where it was', async () => {
   const clock = new VirtualClock();
-  const store = new ModelStore(clock.monotonic, { leaseTtlMs: TTL_MS });
+  const store = new ModelStore(clock.monotonic);
   const service = new ModelService();
   service.feed.push(entryJson());
   const stop = linkedSignal();
   const start = (holder: string) => {
-    const options = { clock, service, store, holder, leaseTtlMs: TTL_MS };
+    const process = processLease({ clock, store, holder, ttlMs: TTL_MS });
+    const options = { clock, service, store, process };
     const { leases } = engineContext(options);
     const follow = (name: string) => syncFeed(engineContext({ ...options, leases, identity: { name } }), stop.signal);
-    return Promise.all(['one', 'two'].map(follow));
+    const left = linkedSignal();
+    return Promise.all([Promise.all(['one', 'two'].map(follow)).finally(left.abort), process.keep(left.signal)]);
   };
   const holders = () => [...store.feeds.values()].map(({ holder, cursor }) => `${holder} ${cursor}`);
   const first = start('first');
   await clock.advance(TTL_MS);
   expect(holders()).toEqual(['first 1', 'first 1']);
   const second = start('second');
-  await clock.advance(TTL_MS);
+  await clock.advance(2 * TTL_MS);
   service.feed.push(entryJson({ scanId: 'later' }));
   await clock.advance(TTL_MS);
   expect(holders()).toEqual(['first 2', 'second 2']);

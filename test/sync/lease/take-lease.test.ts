@@ -1,132 +1,246 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
+import type { FeedsRead } from '../../../src/sync/lease/feed-leases.js';
 import { takeLease } from '../../../src/sync/lease/take-lease.js';
-import type { FeedStatus } from '../../../src/sync/ports/index.js';
+import type { StoredFeed } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
-import { ModelFailure } from '../../simulation/model-failure.js';
+import { ModelFailure, StoreFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { engineContext, processLease, silentObserver } from '../../support/engine.js';
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-/** A feed whose lease this process takes after other attempts, which fail or are deferred (null), and the reports. */
-function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[], starting = false } = {}) {
+const OWN_URL = 'https://service.test/v1';
+
+/** A read that finds the feed, free or led by a living process. */
+function found(
+  leaseHolder: string | null,
+  over: Partial<StoredFeed> = {},
+  baseUrl: string | null = OWN_URL,
+): FeedsRead {
+  const status = feedStatus({ leaseHolder, baseUrl });
+  const feed: StoredFeed = { status, holder: leaseHolder, epoch: 1, unfinished: [], ...over };
+  return { askedAt: 0, feeds: new Map([['invoices', feed]]) };
+}
+
+const FREE = found(null);
+const LED = found('pod-2');
+const failed: FeedsRead = { error: new StoreFailure('connection'), pauseMs: 500, isUsable: true };
+
+interface Given {
+  /** Results of the attempts: an error, null if it is not possible now, or the lease. After them, each attempt succeeds. */
+  readonly attempts?: readonly (Error | null)[];
+  readonly admit?: () => Promise<void>;
+  readonly filtersBefore?: typeof DEFAULT_FILTERS;
+  readonly wasLed?: boolean;
+}
+
+/** A feed that is taken after these reads; without more of them, it is stopped. The reports, and which reads were urgent. */
+function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefore, wasLed }: Given = {}) {
   const said: string[] = [];
-  const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
-  const stop = new AbortController();
-  const checks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
+  const urgent: boolean[] = [];
+  const left = [...reads];
+  const outcomes = [...attempts];
+  const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: filtersBefore ?? null };
   const context = {
-    settings: { stepMs: 0, identity: { name: 'invoices', baseUrl: 'https://service.test/v1' } },
+    settings: { stepMs: 1_000, identity: { name: 'invoices', baseUrl: OWN_URL, filters: DEFAULT_FILTERS } },
     clock: { random: () => 0, sleep: async () => {} },
     observer: {
-      failed: (stage: string, _: unknown, pauseMs: number) => said.push(`${stage} failed, pause ${pauseMs}`),
+      failed: (stage: string, { kind }: ModelFailure, pauseMs: number) =>
+        said.push(`${stage} ${kind}, pause ${pauseMs}`),
       ticked: () => {},
-      status: () => {},
-      leading: (until: number) => said.push(`leading until ${until}`),
+      status: () => said.push('status'),
+      leading: (aliveUntil: () => number) => said.push(`leading until ${aliveUntil()}`),
       recovered: (stage: string) => said.push(`${stage} recovered`),
+      filtersChanged: () => said.push('filters changed'),
     },
     leases: {
       intervalMs: 10_000,
-      ttlMs: 30_000,
-      mayReplace: (holder: string, isStarting: boolean) => isStarting && holder === 'predecessor',
-      checkStatus: async () => checks.shift(),
-      take: async () => {
-        said.push('attempt');
-        const attempt = attempts.shift();
-        if (attempt instanceof Error) throw attempt;
-        return attempt === undefined ? { askedAt: 5, lease } : null;
+      process: { ttlMs: 30_000, holder: 'pod-1', aliveUntil: () => 30_005 },
+      nextRead: async (_: AbortSignal, immediately: boolean) => {
+        urgent.push(immediately);
+        return left.shift() ?? null;
+      },
+      take: async (_: unknown, storedHolder: string | null) => {
+        said.push(`attempt at the feed of ${storedHolder}`);
+        const outcome = outcomes.shift();
+        if (outcome instanceof Error) throw outcome;
+        return outcome === undefined ? lease : null;
       },
     },
   } as unknown as FeedContext;
-  return { said, lease, take: () => takeLease(context, stop.signal, starting) };
+  const admitted = async () => {
+    await admit?.();
+  };
+  const take = () => takeLease(context, new AbortController().signal, admitted, wasLed);
+  return { said, urgent, lease, take };
 }
 
-it('reports the recovery of a lease that was lost during the outage', async () => {
-  const { said, lease, take } = setup({ leaseHolder: null });
-  expect(await take()).toBe(lease);
-  expect(said).toEqual(['attempt', 'leading until 30005', 'lease recovered']);
-});
-
-it('makes no attempt while another process holds the lease', async () => {
-  const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://service.test/v1' });
-  expect(await take()).toBeNull();
-  expect(said).toEqual(['lease recovered']);
-});
-
-it('reports no recovery while no attempt is made after one that failed', async () => {
-  const elsewhere = new ModelFailure('another_service', 'hold');
-  const { said, take } = setup({ leaseHolder: null }, { attempts: [elsewhere, null, elsewhere, null] });
-  await take();
-  expect(said).toEqual([
-    ...['attempt', 'lease failed, pause 1000', 'attempt', 'attempt', 'lease failed, pause 2000', 'attempt'],
-    ...['attempt', 'leading until 30005', 'lease recovered'],
-  ]);
-});
-
-it('reports a recovery when a check succeeds after others that failed, also if no attempt is made', async () => {
-  const { said, take } = setup({ leaseHolder: null }, { attempts: [null] });
-  await take();
-  expect(said).toEqual(['attempt', 'lease recovered', 'attempt', 'leading until 30005', 'lease recovered']);
-});
-
-it('replaces a dead predecessor after its last commit when that has locked the feed', async () => {
-  const { said, lease, take } = setup({ leaseHolder: 'predecessor' }, { attempts: [null], starting: true });
-  expect(await take()).toBe(lease);
-  expect(said.filter((text) => text === 'attempt')).toHaveLength(2);
-});
-
-it('makes an attempt while another process holds the lease when the feed belongs to another service, which fails', async () => {
-  const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://elsewhere.test/v1' });
-  await take();
-  expect(said[0]).toBe('attempt');
-});
-
-it('reports a free feed that nobody can take for a minute, and takes it once it can', async () => {
-  const clock = new VirtualClock();
-  const store = new ModelStore(clock.now, { monotonic: clock.monotonic, leaseTtlMs: 10_000 });
-  const acquireLease = store.acquireLease.bind(store);
-  store.acquireLease = async () => null; // as while another session locks the row
-  const said: string[] = [];
-  const observer = silentObserver({
-    failed: (stage, error) => said.push(`${clock.monotonic()} ${stage} ${(error as ModelFailure).kind}`),
-    recovered: (stage) => said.length > 0 && said.push(`${stage} recovered`),
+describe('a standby', () => {
+  it('takes a free feed at once, and reports a recovery: the lease may have been lost during an outage', async () => {
+    const { said, urgent, lease, take } = setup([FREE]);
+    expect(await take()).toBe(lease);
+    expect(said).toEqual(['status', 'attempt at the feed of null', 'leading until 30005', 'lease recovered']);
+    expect(urgent).toEqual([true]);
   });
-  const stop = new AbortController();
-  const context = { clock, store, observer, service: new ModelService(), leaseTtlMs: 10_000 };
-  const following = syncFeed(engineContext(context), stop.signal);
-  await clock.advance(69_000);
-  expect(said).toEqual([]);
-  await clock.advance(10_000);
-  expect(said.at(-1)).toMatch(/^7\d+(\.\d+)? lease lock_timeout$/);
-  store.acquireLease = acquireLease;
-  await clock.advance(60_000);
-  expect(said.at(-1)).toBe('lease recovered');
-  expect(store.feeds.get('default')).toMatchObject({ holder: 'test-process' });
-  stop.abort();
-  await clock.run(following);
+
+  it('makes no attempt while another process leads the feed, and reports its figures at the usual intervals', async () => {
+    const { said, urgent, take } = setup([LED, LED]);
+    expect(await take()).toBeNull();
+    expect(said).toEqual(['status', 'lease recovered', 'status', 'lease recovered']);
+    expect(urgent).toEqual([true, false, false]);
+  });
+
+  it.each([
+    ['of a process that is not alive', found(null, { holder: 'pod-2' }), 'pod-2'],
+    ['that names this process: the answer to an attempt was lost', found('pod-1'), 'pod-1'],
+    ['that names this process, whose lease has expired', found(null, { holder: 'pod-1' }), 'pod-1'],
+  ])('takes a feed %s', async (_, read, holder) => {
+    const { said, take } = setup([read]);
+    expect(await take()).not.toBeNull();
+    expect(said).toContain(`attempt at the feed of ${holder}`);
+  });
+
+  it('makes an attempt while another process leads the feed when it belongs to another service: that fails', async () => {
+    const elsewhere = found('pod-2', {}, 'https://elsewhere.test/v1');
+    const { said, take } = setup([elsewhere], { attempts: [new ModelFailure('another_service', 'hold')] });
+    expect(await take()).toBeNull();
+    expect(said).toEqual(['status', 'attempt at the feed of pod-2', 'lease another_service, pause 1000']);
+  });
+
+  it('makes no attempt at a feed that nothing was read of, whose address may be replaced', async () => {
+    const { said, take } = setup([found('pod-2', {}, null)]);
+    expect(await take()).toBeNull();
+    expect(said).toEqual(['status', 'lease recovered']);
+  });
+
+  it('reads again at once when its feed was not part of a read, since it began during it', async () => {
+    const { urgent, take } = setup([{ askedAt: 0, feeds: new Map() }, FREE]);
+    expect(await take()).not.toBeNull();
+    expect(urgent).toEqual([true, true]);
+  });
+
+  it('reports each read that fails, with the pause until the next', async () => {
+    const { said, urgent, take } = setup([failed, failed, LED]);
+    await take();
+    expect(said).toEqual([...Array(2).fill('lease connection, pause 500'), 'status', 'lease recovered']);
+    expect(urgent).toEqual([true, false, false, false]);
+  });
+
+  it('pauses longer after each attempt that fails', async () => {
+    const away = new StoreFailure('schema', 'hold');
+    const { said, take } = setup([FREE, FREE, FREE], { attempts: [away, away, away] });
+    await take();
+    expect(said.filter((text) => text.startsWith('lease'))).toEqual(
+      [1_000, 2_000, 4_000].map((ms) => `lease schema, pause ${ms}`),
+    );
+  });
+
+  it('reports no recovery when an attempt is not possible after one that failed: its cause may persist', async () => {
+    const elsewhere = new ModelFailure('another_service', 'hold');
+    const { said, take } = setup([FREE, FREE, FREE], { attempts: [elsewhere, null] });
+    await take();
+    expect(said.filter((text) => text.startsWith('lease'))).toEqual([
+      'lease another_service, pause 1000',
+      'lease recovered',
+    ]);
+  });
+
+  it('reports a recovery after an attempt that was not possible, if none failed', async () => {
+    const { said, take } = setup([FREE], { attempts: [null] });
+    expect(await take()).toBeNull();
+    expect(said.at(-1)).toBe('lease recovered');
+  });
+
+  it('takes a feed that does not belong into its schema only once it does', async () => {
+    let refusals = 2;
+    const admit = async () => {
+      refusals -= 1;
+      if (refusals >= 0) throw new ModelFailure('another_application', 'hold');
+    };
+    const { said, take } = setup([FREE, FREE, FREE], { admit });
+    expect(await take()).not.toBeNull();
+    expect(said.filter((text) => !text.startsWith('status'))).toEqual([
+      ...['lease another_application, pause 1000', 'lease another_application, pause 2000'],
+      ...['attempt at the feed of null', 'leading until 30005', 'lease recovered'],
+    ]);
+  });
+
+  it('checks where a feed belongs before each attempt, but the first at one that it has just led', async () => {
+    let checks = 0;
+    const admit = async () => {
+      checks += 1;
+    };
+    const given = { attempts: [null, null, null], admit };
+    await setup([FREE, FREE, FREE], given).take();
+    expect(checks).toBe(3);
+    await setup([FREE, FREE, FREE], { ...given, wasLed: true }).take();
+    expect(checks).toBe(5);
+  });
+
+  it('does not check where a feed belongs while another process leads it', async () => {
+    const { take, said } = setup([LED], {
+      admit: () => Promise.reject(new ModelFailure('another_application', 'hold')),
+    });
+    await take();
+    expect(said).toEqual(['status', 'lease recovered']);
+  });
+
+  it('reports that the filters have changed', async () => {
+    const { said, take } = setup([FREE], { filtersBefore: DEFAULT_FILTERS });
+    await take();
+    expect(said).toContain('filters changed');
+  });
 });
 
-it('replaces a predecessor at the first attempt of a process only, so that two that look dead to each other do not alternate', async () => {
-  const clock = new VirtualClock();
-  const store = new ModelStore(clock.now, { monotonic: clock.monotonic, leaseTtlMs: 10_000 });
-  const stop = new AbortController();
-  const start = (holder: string) => {
-    const context = { clock, store, service: new ModelService(), holder, leaseTtlMs: 10_000, isDead: () => true };
-    return syncFeed(engineContext(context), stop.signal);
-  };
-  const held = () => {
-    const { holder, epoch } = store.feeds.get('default') ?? {};
-    return { holder, epoch };
-  };
-  const following = [start('one')];
-  await clock.advance(1_000);
-  expect(held()).toEqual({ holder: 'one', epoch: 1 });
-  following.push(start('two'));
-  await clock.advance(1_000);
-  expect(held()).toEqual({ holder: 'two', epoch: 2 });
-  await clock.advance(3_600_000);
-  expect(held()).toEqual({ holder: 'two', epoch: 2 });
-  stop.abort();
-  await clock.run(Promise.all(following));
+describe('a free feed', () => {
+  /** The engine with a database that takes no feed, as while another session locks the row. */
+  function locked() {
+    const clock = new VirtualClock();
+    const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+    const acquireLease = store.acquireLease.bind(store);
+    store.acquireLease = async () => null;
+    const said: string[] = [];
+    const observer = silentObserver({
+      failed: (stage, error) => said.push(`${stage} ${(error as ModelFailure).kind}`),
+      recovered: (stage) => said.length > 0 && said.push(`${stage} recovered`),
+    });
+    const process = processLease({ clock, store, ttlMs: 10_000 });
+    const stop = new AbortController();
+    const context = engineContext({ clock, store, observer, process, service: new ModelService() });
+    const running = Promise.all([syncFeed(context, stop.signal), process.keep(stop.signal)]);
+    const end = () => {
+      stop.abort();
+      return clock.run(running);
+    };
+    const unlock = () => {
+      store.acquireLease = acquireLease;
+    };
+    return { clock, store, said, unlock, end };
+  }
+
+  it('is reported when nobody can take it for a minute beyond the time to live, and is taken once that is possible', async () => {
+    const { clock, store, said, unlock, end } = locked();
+    await clock.advance(69_000);
+    expect(said).toEqual([]);
+    await clock.advance(10_000);
+    expect(said.at(-1)).toBe('lease lock_timeout');
+    unlock();
+    await clock.advance(60_000);
+    expect(said.at(-1)).toBe('lease recovered');
+    expect(store.feeds.get('default')).toMatchObject({ holder: 'test-process' });
+    await end();
+  });
+
+  it('is not reported when it is taken within a minute', async () => {
+    const { clock, store, said, unlock, end } = locked();
+    await clock.advance(60_000);
+    unlock();
+    await clock.advance(10_000);
+    expect(store.feeds.get('default')).toMatchObject({ holder: 'test-process' });
+    expect(said).toEqual([]);
+    await end();
+  });
 });

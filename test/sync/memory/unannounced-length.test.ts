@@ -21,7 +21,7 @@ async function read({ feeds, ...config }: Reading, announced: boolean) {
   const budget = createMemoryBudget(BUDGET);
   const stop = new AbortController();
   let reserved = 0;
-  const follow = async (_: unknown, index: number) => {
+  const follow = async () => {
     const service = new ServiceClient({ baseUrl: line.url, apiKey: 'key' });
     const store = new ModelStore(systemClock.monotonic);
     const isComplete = () =>
@@ -32,7 +32,7 @@ async function read({ feeds, ...config }: Reading, announced: boolean) {
         if (isComplete()) resolve();
       };
       const parts = { service, store, budget, observer: silentObserver({ committed }), clock: systemClock };
-      void syncFeed(engineContext({ ...parts, holder: `process-${index}` }), stop.signal);
+      void syncFeed(engineContext(parts), stop.signal);
     });
     await stored;
     return service;

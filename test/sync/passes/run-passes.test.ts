@@ -5,7 +5,7 @@ import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, engineContext, processLease, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -114,13 +114,13 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('resumes the history at the position of the last process', async () => {
-    const { service, store, follow, refuses } = bench();
+    const { clock, service, store, follow, refuses } = bench();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
     await follow(10_000);
     expect(store.rows.size).toBe(22);
     service.requests.length = 0;
     refuses(() => null);
-    await follow(10_000, { holder: 'another-process', identity: {} });
+    await follow(10_000, { process: processLease({ clock, store, holder: 'another-process' }), identity: {} });
     expect(store.rows.size).toBe(32);
     expect(requests(service).map(cursorOf)).toContain('20');
     expect(requests(service).map(cursorOf)).not.toContain('10');
@@ -245,10 +245,10 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('holds, instead of quarantining everything, when most entries of the history are unusable', async () => {
-    const { service, store, failures, follow } = bench({ old: 0 });
+    const { clock, service, store, failures, follow } = bench({ old: 0 });
     const bad = (n: number) => `{"scanId":"bad-${n}","deliveredAt":"2025-01-01T00:00:00Z"}`;
     service.feed.unshift(...Array.from({ length: 200 }, (_, n) => bad(n)));
-    const read = { ...engineContext({} as never).read, pageSize: 200 };
+    const read = { ...engineContext({ clock, service, store }).read, pageSize: 200 };
     await follow(120_000, { read });
     expect(failures).toContain('history mostly_bad');
     expect(store.quarantine.size).toBe(0);
@@ -309,9 +309,9 @@ describe('a requested range', () => {
   });
 
   it('begins within seconds, however long the lease lasts', async () => {
-    const { clock, begun, ask, startFeed } = bench({ start: 'beginning' });
-    const stop = startFeed({ leaseTtlMs: 60 * MINUTE_MS });
-    await clock.advance(30 * MINUTE_MS); // past the first renewal, however early or late
+    const { clock, store, begun, ask, startFeed } = bench({ start: 'beginning' });
+    const stop = startFeed({ process: processLease({ clock, store, ttlMs: 60 * MINUTE_MS }) });
+    await clock.advance(30 * MINUTE_MS);
     const pass = ask(null, new Date(begun));
     await clock.advance(15_000);
     await stop();

@@ -41,7 +41,7 @@ export class DatabaseView {
   async feeds(): Promise<readonly FeedRow[]> {
     for (;;) {
       const rows = await this.rows<FeedRow>(`
-        SELECT name, CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS holder,
+        SELECT name, (SELECT holder FROM scanfeed.processes WHERE holder = lease_holder AND expires_at > clock_timestamp()) AS holder,
           lease_epoch::int AS epoch, last_commit_at::text AS "lastCommit", data_complete_as_of AS "completeAsOf"
         FROM scanfeed.feeds ORDER BY name`);
       if (rows.length > 0) return rows;

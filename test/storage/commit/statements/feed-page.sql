@@ -368,11 +368,8 @@ moved AS (
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),
     last_poll_at = held.polled_at,
     last_commit_at = clock_timestamp(),
-    lease_renewed_at = clock_timestamp(),
-    lease_expires_at = clock_timestamp() + $43 * interval '1 millisecond',
     data_complete_as_of = GREATEST(CASE WHEN held.from_cursor IS NOT NULL OR feed.resume_since IS NULL
-      THEN CASE WHEN (held.end_claim = 'yes' OR held.end_claim = 'ifNothingNew' AND NOT counts.brings_new) THEN held.polled_at ELSE held.delivered_at END END, CASE
-      WHEN GREATEST(feed.lease_renewed_at, feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
+      THEN CASE WHEN (held.end_claim = 'yes' OR held.end_claim = 'ifNothingNew' AND NOT counts.brings_new) THEN held.polled_at ELSE held.delivered_at END END, CASE WHEN GREATEST(feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
       THEN feed.data_complete_as_of END)
   FROM held CROSS JOIN counts
   WHERE feed.name = held.name

@@ -1,0 +1,196 @@
+import { classifyError } from '../../core/errors.js';
+import type { FeedIdentity, LeaseGrant, LeaseStore, StatusStore, StoredFeed } from '../ports/index.js';
+import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
+import { limitConcurrency } from '../waiting/limit-concurrency.js';
+import { createWakeUp } from '../waiting/wake-up.js';
+import type { ProcessLease, ProcessListener } from './process-lease.js';
+
+/** Maximum time between two reads of a feed, milliseconds: a requested pass waits for one, and a lease may last an hour. */
+const MAX_INTERVAL_MS = 10_000;
+/** Minimum time between two reads, milliseconds: many feeds that begin or end one after another are read together. */
+const MIN_INTERVAL_MS = 100;
+/** Maximum number of feeds of a schema that are taken at once, so that other statements do not wait long for a connection. */
+const TAKEN_AT_ONCE = 8;
+
+/** A schema with feeds of this process. */
+export interface LeaseSchema {
+  readonly name: string;
+  readonly store: LeaseStore & StatusStore;
+  /** Resolves once the schema is usable; rejects while it is not. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Returns whether this release can still use the schema. */
+  isUsable(): Promise<boolean>;
+}
+
+/** A read of all feeds that the process follows in a schema. */
+export type FeedsRead =
+  | {
+      /** Monotonic time at which it began. */
+      readonly askedAt: number;
+      readonly feeds: ReadonlyMap<string, StoredFeed>;
+    }
+  | {
+      readonly error: unknown;
+      /** Until the next read, milliseconds. */
+      readonly pauseMs: number;
+      /** Whether this release can still use the schema, as far as is known. */
+      readonly isUsable: boolean;
+    };
+
+interface Waiting {
+  resolve(read: FeedsRead | null): void;
+  reject(bug: unknown): void;
+}
+
+/** The feeds that a process follows in a schema. It reads them at intervals, in one statement, for leaders and standbys alike. */
+export class FeedLeases {
+  readonly #followed = new Set<string>();
+  readonly #waiting = new Set<Waiting>();
+  readonly #wakeUp;
+  readonly #listener: ProcessListener;
+  readonly #limitTaking = limitConcurrency(TAKEN_AT_ONCE);
+  #followsNone = new AbortController();
+  #isReading = false;
+
+  constructor(
+    readonly process: ProcessLease,
+    private readonly schema: LeaseSchema,
+  ) {
+    this.#wakeUp = createWakeUp(process.clock);
+    this.#listener = {
+      processesChanged: this.#wakeUp.wake,
+      clockWasSetBack: () => void schema.store.forgetFreshness(process.holder).catch(() => {}),
+    };
+  }
+
+  /** Time between two reads while the process stands by for a feed, milliseconds. */
+  get intervalMs(): number {
+    return Math.min(this.process.ttlMs / 3, MAX_INTERVAL_MS);
+  }
+
+  /** Follows a feed: it counts towards the feeds that the process shares, and is read. */
+  follow(feed: string): void {
+    this.process.share.follow(feed);
+    this.process.listen(this.#listener);
+    this.#followed.add(feed);
+    if (this.#followsNone.signal.aborted) this.#followsNone = new AbortController();
+    if (!this.#isReading) this.#keepReading().catch(this.#fail);
+  }
+
+  unfollow(feed: string): void {
+    this.process.share.unfollow(feed);
+    this.#followed.delete(feed);
+    if (this.#followed.size > 0) return;
+    this.process.unlisten(this.#listener);
+    this.#followsNone.abort();
+  }
+
+  /**
+   * Waits for the next read. Resolves with null when the signal aborts; rejects only because of a bug.
+   * @param immediately whether it begins as soon as possible, unless the last one failed
+   */
+  nextRead(signal: AbortSignal, immediately = false): Promise<FeedsRead | null> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return resolve(null);
+      const end = (read: FeedsRead | null) => {
+        this.#waiting.delete(waiting);
+        signal.removeEventListener('abort', aborted);
+        resolve(read);
+      };
+      const aborted = () => end(null);
+      const waiting: Waiting = { resolve: end, reject };
+      signal.addEventListener('abort', aborted, { once: true });
+      this.#waiting.add(waiting);
+      if (immediately) this.#wakeUp.wake();
+    });
+  }
+
+  /**
+   * Takes a feed. Resolves with null if that is not possible now: the process already leads its share of feeds, another process leads
+   * this one, or a commit locks it. Also rejects when the signal aborts while it waits for its turn.
+   */
+  take(feed: FeedIdentity, storedHolder: string | null, signal: AbortSignal): Promise<LeaseGrant | null> {
+    const { process, schema } = this;
+    const take = async () => {
+      if (!process.mayTake(feed.name, storedHolder)) return null;
+      let lease: LeaseGrant | null = null;
+      try {
+        lease = await schema.store.acquireLease(feed, process.holder);
+        return lease;
+      } finally {
+        if (lease === null) process.share.release(feed.name);
+      }
+    };
+    return this.#limitTaking(take, { signal });
+  }
+
+  /**
+   * Returns whether a lease is still held. It is not if a newer release has taken over the schema: the feed waits as a standby until this
+   * release can use it again. Rejects if the store failed.
+   */
+  async isHeld({ feed, holder, epoch }: LeaseGrant): Promise<boolean> {
+    if (!(await this.schema.isUsable())) return false;
+    const stored = (await this.schema.store.readFeeds([feed])).get(feed);
+    return stored?.holder === holder && stored.epoch === epoch;
+  }
+
+  /** Gives a feed back, so that another process need not wait for the end of this one. Never rejects. */
+  async release(lease: LeaseGrant): Promise<void> {
+    this.process.share.release(lease.feed);
+    await this.process.owe(() => this.schema.store.releaseLease(lease));
+  }
+
+  /** Reads until no feed is followed. */
+  async #keepReading(): Promise<void> {
+    const { clock } = this.process;
+    this.#isReading = true;
+    for (let [failures, pauseMs] = [0, 0]; this.#followed.size > 0; ) {
+      // Yields even without a pause, so that feeds that begin at the same time share a read.
+      await clock.sleep(pauseMs, this.#followsNone.signal);
+      if (this.#followed.size === 0) break;
+      const begunAt = clock.monotonic();
+      const read = await this.#read(failures);
+      for (const { resolve } of [...this.#waiting]) resolve(read);
+      failures = 'error' in read ? failures + 1 : 0;
+      pauseMs = 'error' in read ? read.pauseMs : await this.#pause(begunAt);
+    }
+    this.process.recordRead(this.schema.name, true);
+    this.#isReading = false;
+  }
+
+  /**
+   * Waits until the next read is due, or somebody wants one early. Returns what is left to wait. While the process leads all feeds, it
+   * only learns of requested passes.
+   */
+  async #pause(begunAt: number): Promise<number> {
+    const { clock, share } = this.process;
+    const leadsAll = [...this.#followed].every((feed) => share.leads(feed));
+    const dueInMs = pauseUntilPoll(leadsAll ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
+    const isEarly = await this.#wakeUp.sleep(dueInMs, this.#followsNone.signal);
+    return isEarly ? Math.max(0, MIN_INTERVAL_MS - (clock.monotonic() - begunAt)) : 0;
+  }
+
+  async #read(failures: number): Promise<FeedsRead> {
+    const { process, schema } = this;
+    const askedAt = process.clock.monotonic();
+    try {
+      await schema.ready(this.#followsNone.signal);
+      await process.join();
+      const feeds = await schema.store.readFeeds([...this.#followed]);
+      process.recordRead(schema.name, true);
+      for (const [feed, { status }] of feeds) process.share.recordRead(feed, status.leaseHolder === null, askedAt);
+      return { askedAt, feeds };
+    } catch (error) {
+      process.recordRead(schema.name, false);
+      const pauseMs = pauseAfter(failures + 1, classifyError(error), process.clock.random());
+      const isUsable = await schema.isUsable().catch(() => true);
+      return { error, pauseMs: Math.min(pauseMs, this.intervalMs), isUsable };
+    }
+  }
+
+  readonly #fail = (bug: unknown): void => {
+    this.#isReading = false;
+    for (const { reject } of this.#waiting) reject(bug);
+    this.#waiting.clear();
+  };
+}

@@ -1,0 +1,181 @@
+import type { Clock } from '../../core/clock.js';
+import type { ProcessStore } from '../ports/index.js';
+import { pauseUntilPoll } from '../retry/backoff.js';
+import { FeedShare } from './feed-share.js';
+
+/** Number of renewals within the time to live of a lease. Two in a row may fail. */
+const RENEWALS_PER_TTL = 3;
+/** Maximum time between two looks at the other processes, milliseconds: the feeds of one that has ended wait for it. */
+const MAX_LOOK_MS = 1_500;
+
+export interface ProcessParts {
+  readonly clock: Clock;
+  /** Identifies this process among those that may lead a feed. */
+  readonly holder: string;
+  /** Returns whether a holder was a process of the same host that has exited. */
+  readonly isDead: (holder: string) => boolean;
+  /** SCANFEED_LEASE_TTL, milliseconds. */
+  readonly ttlMs: number;
+  readonly store: ProcessStore;
+  /** Resolves once the schema of the processes is usable; rejects while it is not. */
+  readonly ready: () => Promise<void>;
+}
+
+/** What a schema of the process's feeds wants to know. */
+export interface ProcessListener {
+  /** Other processes live than before. */
+  readonly processesChanged: () => void;
+  /** The clock of the database was set back. */
+  readonly clockWasSetBack: () => void;
+}
+
+/**
+ * The lease of this process. One statement renews it, and with it all feeds that the process leads; the same statement, without the
+ * renewal, finds out in between which processes live. All times are monotonic, milliseconds.
+ */
+export class ProcessLease {
+  readonly clock: Clock;
+  readonly holder: string;
+  readonly ttlMs: number;
+  readonly share: FeedShare;
+  readonly #lookMs: number;
+  readonly #listeners = new Set<ProcessListener>();
+  /** Since when the feeds of a schema cannot be read. */
+  readonly #unreadSince = new Map<string, number>();
+  #joining: Promise<void> | null = null;
+  #living: ReadonlyMap<string, number> = new Map();
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  /** No feed of another process is taken before. */
+  #takesFrom = Number.NEGATIVE_INFINITY;
+  #failure: unknown = null;
+  /** Statements that failed and are repeated until they succeed. */
+  readonly #owed = new Set<() => Promise<void>>();
+
+  constructor(private readonly parts: ProcessParts) {
+    this.clock = parts.clock;
+    this.holder = parts.holder;
+    this.ttlMs = parts.ttlMs;
+    this.#lookMs = Math.min(parts.ttlMs / RENEWALS_PER_TTL, MAX_LOOK_MS);
+    this.share = new FeedShare(parts.ttlMs, parts.ttlMs / RENEWALS_PER_TTL);
+  }
+
+  /** Returns the time at which the lease expires unless it is renewed. */
+  readonly aliveUntil = (): number => this.#renewedAt + this.ttlMs;
+
+  listen(listener: ProcessListener): void {
+    this.#listeners.add(listener);
+  }
+
+  unlisten(listener: ProcessListener): void {
+    this.#listeners.delete(listener);
+  }
+
+  /** Runs a statement, and repeats it after later renewals until it succeeds. Never rejects. */
+  async owe(statement: () => Promise<void>): Promise<void> {
+    this.#owed.add(statement);
+    await statement().then(
+      () => this.#owed.delete(statement),
+      () => {},
+    );
+  }
+
+  /** Waits for the first renewal. Rejects if it fails, and while the lease has expired because it cannot be renewed. */
+  async join(): Promise<void> {
+    if (this.#failure !== null && this.#hasJoined() && this.clock.monotonic() >= this.aliveUntil()) throw this.#failure;
+    this.#joining ??= this.#join().catch((error: unknown) => {
+      this.#joining = null;
+      throw error;
+    });
+    await this.#joining;
+  }
+
+  /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
+  async keep(signal: AbortSignal): Promise<void> {
+    const { clock, store } = this.parts;
+    for (let pauseMs = this.#lookMs; !signal.aborted; ) {
+      await clock.sleep(pauseMs, signal);
+      const begunAt = clock.monotonic();
+      if (this.#hasJoined() && !signal.aborted) await this.#look().then(this.#payOwed, () => {});
+      pauseMs = pauseUntilPoll(this.#lookMs, clock.monotonic() - begunAt);
+    }
+    await this.#joining?.catch(() => {});
+    if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
+  }
+
+  /**
+   * Returns whether this process may take a feed, which then counts until it is released. After its own lease was lost it takes none from
+   * others for the time to live: a failover, a pause or a jump of the clock may have ended the leases of all processes alike.
+   */
+  mayTake(feed: string, storedHolder: string | null): boolean {
+    const now = this.clock.monotonic();
+    if (now >= this.aliveUntil()) return false; // others would take it from this process at once
+    if (storedHolder === this.holder) {
+      this.share.takeOwn(feed);
+      return true;
+    }
+    return (storedHolder === null || now >= this.#takesFrom) && this.share.mayTake(feed, now, this.#takesFrom);
+  }
+
+  /**
+   * Records whether the feeds of a schema could be read. If they cannot for the time to live, the process does not count as alive
+   * there, so that another one takes them.
+   */
+  recordRead(schema: string, isRead: boolean): void {
+    if (isRead) this.#unreadSince.delete(schema);
+    else if (!this.#unreadSince.has(schema)) this.#unreadSince.set(schema, this.parts.clock.monotonic());
+  }
+
+  #hasJoined(): boolean {
+    return this.#renewedAt > Number.NEGATIVE_INFINITY;
+  }
+
+  /** Renews the lease for the first time, and ends those of dead predecessors: later, two containers might end each other's. */
+  async #join(): Promise<void> {
+    await this.parts.ready();
+    await this.#look();
+    const dead = [...this.#living.keys()].filter((other) => other !== this.holder && this.parts.isDead(other));
+    for (const predecessor of dead) await this.parts.store.removeProcess(predecessor);
+    this.#setLiving(new Map([...this.#living].filter(([other]) => !dead.includes(other))));
+  }
+
+  /** Finds out which processes live, and renews the lease if a third of it has passed. */
+  async #look(): Promise<void> {
+    const { clock, store, holder, ttlMs } = this.parts;
+    const askedAt = clock.monotonic();
+    const renews = askedAt - this.#renewedAt >= ttlMs / RENEWALS_PER_TTL - this.#lookMs / 2;
+    const isFirst = !this.#hasJoined();
+    try {
+      // During an outage no schema could be read: that says nothing about one of them.
+      if (this.#failure !== null) this.#unreadSince.clear();
+      const given = { feeds: this.share.followed(), unusable: this.#unusable(askedAt), ttlMs };
+      const { living, wasAlive, clockWasSetBack } = await store.renewProcess({ holder, ...given, renews });
+      this.#failure = null;
+      if (renews) this.#renewedAt = askedAt;
+      if (!wasAlive && !isFirst) {
+        this.#takesFrom = askedAt + ttlMs;
+        if (!renews) this.#renewedAt = askedAt - ttlMs;
+      }
+      if (clockWasSetBack) for (const listener of this.#listeners) listener.clockWasSetBack();
+      this.#setLiving(living);
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+
+  readonly #payOwed = (): void => {
+    for (const statement of this.#owed) void this.owe(statement);
+  };
+
+  #unusable(now: number): string[] {
+    return [...this.#unreadSince].filter(([, since]) => now - since > this.ttlMs).map(([schema]) => schema);
+  }
+
+  #setLiving(living: ReadonlyMap<string, number>): void {
+    const before = this.#living;
+    this.#living = living;
+    this.share.setProcesses(living, this.holder);
+    const isSame = living.size === before.size && [...living.keys()].every((process) => before.has(process));
+    if (!isSame) for (const listener of this.#listeners) listener.processesChanged();
+  }
+}
