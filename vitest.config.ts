@@ -5,8 +5,8 @@ import { defineConfig } from 'vitest/config';
 const storage = ['test/storage/**/*.test.ts'];
 /** Tests of the whole program as a process, against PostgreSQL and an emulated or scripted service. */
 const e2e = ['test/e2e/**/*.test.ts'];
-/** Tests that need tools besides Node: Helm, promtool, Chromium. */
-const tools = ['test/deployment/**/*.test.ts', 'test/observability/status-page.test.ts'];
+/** Tests that need tools besides Node: Helm, promtool, Spin, Chromium. */
+const tools = ['test/deployment/**/*.test.ts', 'test/model/**/*.test.ts', 'test/observability/status-page.test.ts'];
 /** What has to be built before it is tested has commands of its own. */
 const builtFirst = ['test/image/**', 'test/package/**'];
 

@@ -18,7 +18,7 @@ const CHECKED = [
 ];
 
 const files = CHECKED.flatMap((path) => (path.endsWith('/') ? filesBelow(path) : [path])).filter((path) =>
-  /\.(?:gotmpl|md|sql|tpl|ts|ya?ml)$/.test(path),
+  /\.(?:gotmpl|md|pml|sql|tpl|ts|ya?ml)$/.test(path),
 );
 
 test.each(files)('%s uses the words of the project', (path) => {
