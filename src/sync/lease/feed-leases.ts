@@ -173,8 +173,10 @@ export class FeedLeases {
   async #read(failures: number): Promise<FeedsRead> {
     const { process, schema } = this;
     const askedAt = process.clock.monotonic();
+    let isReady = false;
     try {
       await schema.ready(this.#followsNone.signal);
+      isReady = true;
       await process.join();
       const feeds = await schema.store.readFeeds([...this.#followed]);
       process.recordRead(schema.name, true);
@@ -182,9 +184,9 @@ export class FeedLeases {
       return { askedAt, feeds };
     } catch (error) {
       process.recordRead(schema.name, false);
-      const pauseMs = pauseAfter(failures + 1, classifyError(error), process.clock.random());
-      const isUsable = await schema.isUsable().catch(() => true);
-      return { error, pauseMs: Math.min(pauseMs, this.intervalMs), isUsable };
+      const failure = classifyError(error);
+      const pauseMs = Math.min(pauseAfter(failures + 1, failure, process.clock.random()), this.intervalMs);
+      return { error, pauseMs, isUsable: isReady || failure.kind !== 'schema' };
     }
   }
 
