@@ -1,3 +1,4 @@
+import { thisProcess } from '../cli/context/command-process.js';
 import { counted, formatSeconds } from '../cli/terminal/format.js';
 import { type Figures, withProgress } from '../cli/terminal/progress.js';
 import { nextAttempt } from '../cli/terminal/show-status.js';
@@ -13,12 +14,18 @@ const CHECK_MS = 500;
  * @param report returns the report on the feed; undefined while it is not running
  */
 export async function showProgress(report: () => StatusReport | undefined, signal: AbortSignal): Promise<void> {
-  const { isTTY: redraws = false, columns: noteColumns } = process.stdout;
-  const note = (text: string) => void process.stdout.write(text);
+  const { columns: noteColumns, writeControls: note } = thisProcess;
+  const redraws = process.stdout.isTTY === true;
+  let said: string | undefined;
   const describe = createDescription();
   await withProgress({ note, redraws, noteColumns, clock: systemClock }, {}, 'starting', async (progress) => {
     while (!signal.aborted) {
       const current = report();
+      const error = current === undefined ? undefined : firstError(current);
+      // A line of the terminal is too short for an error with its remedy.
+      const reason = error && `${error.message} (${error.kind}, runbook ${error.runbook})`;
+      if (reason !== undefined && reason !== said) progress.say(reason);
+      said = reason;
       progress.show(current === undefined ? 'starting' : describe(current, Date.now()));
       await systemClock.sleep(CHECK_MS, signal);
     }
@@ -30,7 +37,7 @@ function createDescription(): (report: StatusReport, now: number) => string | Fi
   let from: Date | null = null;
   return (report, now) => {
     const { lagSeconds, runsWritten } = report;
-    const error = report.currentErrors.find(({ held }) => held) ?? report.currentErrors[0];
+    const error = firstError(report);
     if (error !== undefined) return failing(error, now);
     if (lagSeconds !== null && (report.caughtUp || report.backfillComplete)) return upToDate(report, lagSeconds);
     const deliveredUpTo = report.passes.find(({ pass }) => pass === 'feed')?.deliveredUpTo ?? null;
@@ -41,10 +48,15 @@ function createDescription(): (report: StatusReport, now: number) => string | Fi
   };
 }
 
-function failing({ held, since, failures, nextTryAt, kind, message, runbook }: CurrentError, now: number): string {
+/** Returns the error that requires action, or else the first one. */
+function firstError({ currentErrors }: StatusReport): CurrentError | undefined {
+  return currentErrors.find(({ held }) => held) ?? currentErrors[0];
+}
+
+function failing({ held, since, failures, nextTryAt, kind }: CurrentError, now: number): string {
   const headline = held ? 'action required' : 'failing';
   const times = `for ${formatSeconds((now - Date.parse(since)) / 1_000)}, ${counted(failures, 'failure', 'failures')}`;
-  return `${headline}, ${nextAttempt(nextTryAt, now)}: ${message} (${kind}, ${times}, runbook ${runbook})`;
+  return `${headline}, ${nextAttempt(nextTryAt, now)} (${kind}, ${times})`;
 }
 
 function upToDate({ runsWritten, pendingResults, quarantinedEntries, caughtUp }: StatusReport, lag: number): string {

@@ -125,7 +125,7 @@ async function followEmulator({ database: settings, feed, service }: SettingsFor
   await withDatabase(settings, ({ feeds }) => feeds.setBaseUrl(feed.name, service.baseUrl));
 }
 
-/** Starts the daemon with error logs only. The progress line shows everything else. */
+/** Starts the daemon with the error logs that do not concern a stage. The progress shows everything else. */
 function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon {
   const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
   const logger = createLogger({
@@ -138,7 +138,8 @@ function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon 
 }
 
 function describeLine(json: string): string {
-  const { message, remedy, error } = JSON.parse(json) as Record<string, unknown> & { error?: Error };
+  const { stage, message, remedy, error } = JSON.parse(json) as Record<string, unknown> & { error?: Error };
+  if (stage !== undefined) return '';
   return `${printable([message, error?.message, remedy].filter(Boolean).join(': '))}\n`;
 }
 

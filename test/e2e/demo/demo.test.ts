@@ -92,3 +92,17 @@ test('reports when its folder cannot be created', async () => {
   expect(await demo.exited).toEqual({ code: 1, signal: null });
   expect(demo.stderr).toBe(`scanfeed: cannot write to ${file} (EEXIST); choose another folder with --directory\n`);
 });
+
+test('prints the remedy of an error once, then how often it has occurred and when it is retried', async () => {
+  const { demo } = await startDemo({});
+  await eventually(() => demo.stdout, { timeout: 60_000 }).toMatch(/^up to date: /m);
+  const [, switches = ''] = /its switches: (\S+)/.exec(demo.stdout) ?? [];
+  const body = JSON.stringify({ faults: [{ kind: 'status', status: 401 }] });
+  await fetch(switches, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body });
+  const remedy =
+    /^the delivery feed .* answered 401: .*; check the key; .* \(http_401, runbook ScanfeedAuthenticationFailing\)$/gm;
+  const state = /^action required, next attempt (in [^(]+|now )\(http_401, for [^,]+, \d+ failures?\)$/m;
+  await eventually(() => demo.stdout, { timeout: 60_000 }).toMatch(state);
+  expect(demo.stdout.match(remedy)).toHaveLength(1);
+  expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
+});
