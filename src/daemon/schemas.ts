@@ -14,6 +14,7 @@ import { FeedLeases } from '../sync/lease/feed-leases.js';
 import { ProcessLease, type ProcessParts } from '../sync/lease/process-lease.js';
 import { type LimitedRun, limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
+import { whileRunning } from '../sync/waiting/while-running.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { prepareSchema } from './prepare-schema.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
@@ -25,7 +26,7 @@ const BATCH_WAIT_MS = 100;
 
 /**
  * Minimum interval between two checks of whether this release can use a schema, milliseconds. Shorter than the 10 s between two
- * renewals at rest, so that each renewal follows a new check.
+ * reads of the feeds at rest, so that each read follows a new check.
  */
 const VERSION_INTERVAL_MS = 9_000;
 /** Minimum interval between two checks of a schema for maintenance, milliseconds. */
@@ -72,12 +73,19 @@ export function createSchemas(settings: Pick<Settings, 'database'>, context: Sch
   const open = new Map<string, MaintainedSchema>();
   const [migrations, limitDirect] = [knownMigrations(), limitConcurrency(DIRECT_CONNECTIONS)];
   const { database: home } = settings;
+  /** Every feed waits for the schema of the processes. */
+  const onPreparing = () => {
+    for (const { users } of open.values()) for (const user of users) user.onPreparing();
+  };
   const process = new ProcessLease({
     ...context.process,
     clock: context.clock,
     store: createProcesses(connectStore(context.processDatabase, home.schema)),
     ready: async () => {
-      await prepareSchema(home, context.leaseDatabase, await migrations(), limitDirect, signal);
+      const preparing = prepareSchema(home, context.leaseDatabase, await migrations(), limitDirect, signal);
+      for (const migration of await whileRunning(preparing, onPreparing, context.clock)) {
+        context.loggerOf(home.schema).info('applied a migration', { migration });
+      }
     },
   });
   const parts = {

@@ -68,7 +68,10 @@ export function openSharedParts(
   const processDatabase = openDatabase({
     ...{ connection, maxConnections: 1, signal }, // so that renewals never wait for other statements
     // A renewal that hangs must leave time for another one.
-    statementDeadlineMs: Math.min(ttlMs / 3, STATEMENT_DEADLINE_MS),
+    ...{
+      statementDeadlineMs: Math.min(ttlMs / 3, STATEMENT_DEADLINE_MS),
+      connectDeadlineMs: Math.min(ttlMs / 3, 10_000),
+    },
   });
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,

@@ -16,7 +16,7 @@ import { createWakeUp } from './waiting/wake-up.js';
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
  * it runs four tasks until the lease is lost or given back: it reads the state of the feed, reads the feed, runs passes and retries pending
  * results. Never rejects; it retries after failures.
- * @param admit rejects while the feed does not belong into its schema
+ * @param admit rejects while the feed does not belong in its schema
  */
 export async function syncFeed(
   feedContext: FeedContext,

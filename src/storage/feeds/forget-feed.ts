@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { isLed, leader } from '../tables/lease-columns.js';
+import { leader } from '../tables/lease-columns.js';
 
-/** Time without a leader after which a feed counts as retired: longer than a restart of its process takes. */
+/** Time without a leader and without a commit after which a feed counts as retired: longer than a restart of its process takes. */
 const RETIRED_AFTER = sql.lit('10 minutes');
 
 /** Maximum number of runs that one transaction hands over: commits of all feeds wait until it has ended. */
@@ -93,7 +93,7 @@ export async function findOrphaned({ db, tables }: StoreConnection): Promise<rea
       SELECT feed, 1 AS pending, 0 AS open FROM ${tables.runs} WHERE result_state = 'pending' AND ${IS_RETRIED}
       UNION ALL SELECT feed, 0, 1 FROM ${tables.quarantine} WHERE state = 'open') AS unfinished
     WHERE feed NOT IN (
-      SELECT name FROM ${tables.feeds} AS feed WHERE ${isLed(tables)}
+      SELECT name FROM ${tables.feeds} AS feed WHERE ${leader(tables)} IS NOT NULL
         OR GREATEST(last_commit_at, created_at) > clock_timestamp() - interval ${RETIRED_AFTER})
     GROUP BY feed ORDER BY feed`.execute(db);
   return rows;

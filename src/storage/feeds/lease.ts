@@ -33,7 +33,7 @@ export class ProcessesElsewhere extends Error implements Failure {
   readonly action = 'hold';
   constructor(feed: string, { schema, home }: Tables, holder: string, itsHome: string) {
     super(
-      `the feed ${feed} belongs to the process ${holder}, whose SCANFEED_DATABASE_SCHEMA is ${itsHome}, but here it is ${home}: set it alike in all processes; if that process has ended, run UPDATE ${quoted(schema)}.feeds SET lease_holder = NULL WHERE name = '${feed}'`,
+      `the feed ${feed} belongs to the process ${holder}, whose SCANFEED_DATABASE_SCHEMA is ${itsHome}, but here it is ${home}: set the same in all processes; if that process has ended, run UPDATE ${quoted(schema)}.feeds SET lease_holder = NULL WHERE name = '${feed}'`,
     );
   }
 }
@@ -48,8 +48,6 @@ interface TakenRow {
 
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
-  /** Null if it is the schema of the feed, which may be renamed. */
-  const home = tables.home === tables.schema ? null : tables.home;
   /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
   const create = async (feed: FeedIdentity, holder: string) => {
     const { rows } = await sql<TakenRow>`
@@ -57,7 +55,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
         INSERT INTO ${tables.feeds} (name, base_url, filters, keep_history, start_since, complete_from,
           lease_holder, lease_home, lease_epoch)
         SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-          COALESCE(since, '-infinity'), ${holder}, ${home}, 1
+          COALESCE(since, '-infinity'), ${holder}, ${tables.leaseHome}, 1
         FROM (SELECT ${startOf(feed)} AS since) AS start
         ON CONFLICT (name) DO NOTHING
         RETURNING *
@@ -77,7 +75,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
       before AS MATERIALIZED (
         SELECT name, feed.filters FROM ${tables.feeds} AS feed
         WHERE name = ${feed.name} AND (base_url = ${feed.baseUrl} OR last_commit_at IS NULL)
-          AND (lease_holder IS NULL OR lease_holder = ${holder} OR (lease_home IS NOT DISTINCT FROM ${home} AND NOT ${isLed(tables)}))
+          AND (lease_holder IS NULL OR lease_holder = ${holder} OR (lease_home IS NOT DISTINCT FROM ${tables.leaseHome} AND NOT ${isLed(tables)}))
         FOR NO KEY UPDATE SKIP LOCKED
       )
       UPDATE ${tables.feeds} AS feed SET
@@ -91,7 +89,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
           ELSE feed.complete_from END,
         keep_history = ${feed.keepHistory},
         lease_holder = ${holder},
-        lease_home = ${home},
+        lease_home = ${tables.leaseHome},
         lease_epoch = feed.lease_epoch + 1,
         data_complete_as_of = ${STILL_COMPLETE_AS_OF},
         rate_measured_at = NULL
@@ -109,7 +107,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
     if (stored === undefined) return false;
     if (stored.last_commit_at !== null && stored.base_url !== feed.baseUrl)
       throw new AnotherService(feed, stored.base_url);
-    if (stored.lease_holder !== null && stored.lease_home !== home) {
+    if (stored.lease_holder !== null && stored.lease_home !== tables.leaseHome) {
       throw new ProcessesElsewhere(feed.name, tables, stored.lease_holder, stored.lease_home ?? tables.schema);
     }
     return true;

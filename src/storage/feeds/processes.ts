@@ -29,7 +29,7 @@ export function createProcesses({ db, tables: { processes } }: StoreConnection):
         SELECT holder, feeds, NULL, NULL FROM ${processes} AS process WHERE holder <> ${holder} AND ${IS_ALIVE}`.execute(
         db,
       );
-      const [own] = rows as [Row];
+      const own = rows.find((row) => row.holder === holder) as Row;
       return {
         living: new Map(rows.map((row) => [row.holder, row.feeds])),
         wasAlive: own.wasAlive,

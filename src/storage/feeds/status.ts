@@ -5,7 +5,7 @@ import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.j
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import { ACCEPTS_BAD_UNTIL, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
 
 interface Row extends Omit<FeedStatus, 'readAt'> {
@@ -83,7 +83,7 @@ function figures(tables: Tables): RawBuilder<unknown> {
           extract(epoch FROM clock_timestamp() - ${STILL_COMPLETE_AS_OF})::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt", stuck_since AS "stuckSince",
           ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil", end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
-          ${leader(tables)} AS "leaseHolder", CASE WHEN last_commit_at IS NOT NULL THEN base_url END AS "baseUrl",
+          CASE WHEN ${isLed(tables)} THEN lease_holder END AS "leaseHolder", CASE WHEN last_commit_at IS NOT NULL THEN base_url END AS "baseUrl",
           pending_results AS "pendingResults", quarantined_entries AS "quarantinedEntries",
           runs_without_data AS "runsWithoutData"`;
 }

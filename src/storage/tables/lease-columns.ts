@@ -14,9 +14,12 @@ export function isLed({ processes, schema }: Tables): RawBuilder<boolean> {
     WHERE holder = lease_holder AND ${IS_ALIVE} AND ${schema}::text <> ALL (unusable))`;
 }
 
-/** For a row `feed`: the process that leads it; null: none. */
+/**
+ * For a row `feed`, as commands see it: the process that leads it; null: none. A holder with another home counts as one, since it cannot be
+ * known here whether it is alive.
+ */
 export function leader(tables: Tables): RawBuilder<string | null> {
-  return sql`CASE WHEN ${isLed(tables)} THEN lease_holder END`;
+  return sql`CASE WHEN lease_home IS DISTINCT FROM ${tables.leaseHome} OR ${isLed(tables)} THEN lease_holder END`;
 }
 
 /**

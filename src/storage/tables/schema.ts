@@ -183,6 +183,8 @@ export function tablesOf(schema: string, home = schema) {
   return {
     schema,
     home,
+    /** `home` as `feeds.lease_home` names it: null if it is the schema of the feed, which may be renamed. */
+    leaseHome: home === schema ? null : home,
     /** The schema of the views for reports. */
     reportingSchema: `${schema}_reporting`,
     feeds: sql.id(schema, 'feeds'),

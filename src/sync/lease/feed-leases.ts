@@ -59,7 +59,7 @@ export class FeedLeases {
     this.#wakeUp = createWakeUp(process.clock);
     this.#listener = {
       processesChanged: this.#wakeUp.wake,
-      clockWasSetBack: () => void schema.store.forgetFreshness(process.holder).catch(() => {}),
+      clockWasSetBack: () => void process.retryUntilDone(() => schema.store.forgetFreshness(process.holder)),
     };
   }
 
@@ -86,7 +86,8 @@ export class FeedLeases {
   }
 
   /**
-   * Waits for the next read. Resolves with null when the signal aborts; rejects only because of a bug.
+   * Waits for a read of a followed feed that begins after this call. Resolves with null when the signal aborts; rejects only because of
+   * a bug.
    * @param immediately whether it begins as soon as possible, unless the last one failed
    */
   nextRead(signal: AbortSignal, immediately = false): Promise<FeedsRead | null> {
@@ -137,7 +138,7 @@ export class FeedLeases {
   /** Gives a feed back, so that another process need not wait for the end of this one. Never rejects. */
   async release(lease: LeaseGrant): Promise<void> {
     this.process.share.release(lease.feed);
-    await this.process.owe(() => this.schema.store.releaseLease(lease));
+    await this.process.retryUntilDone(() => this.schema.store.releaseLease(lease));
   }
 
   /** Reads until no feed is followed. */
@@ -149,8 +150,10 @@ export class FeedLeases {
       await clock.sleep(pauseMs, this.#followsNone.signal);
       if (this.#followed.size === 0) break;
       const begunAt = clock.monotonic();
+      // Whoever begins to wait during a read needs a newer one: the feed may have been taken or released meanwhile.
+      const waiting = [...this.#waiting];
       const read = await this.#read(failures);
-      for (const { resolve } of [...this.#waiting]) resolve(read);
+      for (const { resolve } of waiting) resolve(read);
       failures = 'error' in read ? failures + 1 : 0;
       pauseMs = 'error' in read ? read.pauseMs : await this.#pause(begunAt);
     }

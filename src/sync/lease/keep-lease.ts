@@ -1,5 +1,5 @@
 import type { LeaderContext } from '../context.js';
-import type { LeaseGrant } from '../ports/index.js';
+import type { LeaseGrant, StoredFeed } from '../ports/index.js';
 import type { UnfinishedWork } from './unfinished-work.js';
 
 /**
@@ -27,8 +27,7 @@ export async function keepLease(
     recovery.answered();
     if (isFailing) observer.recovered('lease');
     isFailing = false;
-    const feed = read.feeds.get(lease.feed);
-    if (feed === undefined) continue; // it began while the others were read
+    const feed = read.feeds.get(lease.feed) as StoredFeed;
     if (feed.holder !== lease.holder || feed.epoch !== lease.epoch) return;
     if (leases.process.share.isSurplus(lease.feed, read.askedAt)) return;
     observer.status(feed.status);

@@ -1,12 +1,13 @@
 import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
 import type { ProcessStore } from '../ports/index.js';
 import { pauseUntilPoll } from '../retry/backoff.js';
 import { FeedShare } from './feed-share.js';
 
 /** Number of renewals within the time to live of a lease. Two in a row may fail. */
 const RENEWALS_PER_TTL = 3;
-/** Maximum time between two looks at the other processes, milliseconds: the feeds of one that has ended wait for it. */
-const MAX_LOOK_MS = 1_500;
+/** Maximum time between two checks of which processes are alive, milliseconds: the feeds of one that has ended wait for it. */
+const MAX_CHECK_INTERVAL_MS = 1_500;
 
 export interface ProcessParts {
   readonly clock: Clock;
@@ -21,7 +22,7 @@ export interface ProcessParts {
   readonly ready: () => Promise<void>;
 }
 
-/** What a schema of the process's feeds wants to know. */
+/** Events of the process lease, for the feeds of a schema. */
 export interface ProcessListener {
   /** Other processes live than before. */
   readonly processesChanged: () => void;
@@ -38,7 +39,7 @@ export class ProcessLease {
   readonly holder: string;
   readonly ttlMs: number;
   readonly share: FeedShare;
-  readonly #lookMs: number;
+  readonly #checkIntervalMs: number;
   readonly #listeners = new Set<ProcessListener>();
   /** Since when the feeds of a schema cannot be read. */
   readonly #unreadSince = new Map<string, number>();
@@ -48,14 +49,14 @@ export class ProcessLease {
   /** No feed of another process is taken before. */
   #takesFrom = Number.NEGATIVE_INFINITY;
   #failure: unknown = null;
-  /** Statements that failed and are repeated until they succeed. */
-  readonly #owed = new Set<() => Promise<void>>();
+  /** Statements that failed and are to be repeated. */
+  readonly #failed = new Set<() => Promise<void>>();
 
   constructor(private readonly parts: ProcessParts) {
     this.clock = parts.clock;
     this.holder = parts.holder;
     this.ttlMs = parts.ttlMs;
-    this.#lookMs = Math.min(parts.ttlMs / RENEWALS_PER_TTL, MAX_LOOK_MS);
+    this.#checkIntervalMs = Math.min(parts.ttlMs / RENEWALS_PER_TTL, MAX_CHECK_INTERVAL_MS);
     this.share = new FeedShare(parts.ttlMs, parts.ttlMs / RENEWALS_PER_TTL);
   }
 
@@ -70,13 +71,11 @@ export class ProcessLease {
     this.#listeners.delete(listener);
   }
 
-  /** Runs a statement, and repeats it after later renewals until it succeeds. Never rejects. */
-  async owe(statement: () => Promise<void>): Promise<void> {
-    this.#owed.add(statement);
-    await statement().then(
-      () => this.#owed.delete(statement),
-      () => {},
-    );
+  /** Runs a statement. If it fails temporarily, repeats it after later checks until it succeeds. Never rejects. */
+  async retryUntilDone(statement: () => Promise<void>): Promise<void> {
+    await statement().catch((error: unknown) => {
+      if (classifyError(error).action === 'retry') this.#failed.add(statement);
+    });
   }
 
   /** Waits for the first renewal. Rejects if it fails, and while the lease has expired because it cannot be renewed. */
@@ -92,11 +91,11 @@ export class ProcessLease {
   /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     const { clock, store } = this.parts;
-    for (let pauseMs = this.#lookMs; !signal.aborted; ) {
+    for (let pauseMs = this.#checkIntervalMs; !signal.aborted; ) {
       await clock.sleep(pauseMs, signal);
       const begunAt = clock.monotonic();
-      if (this.#hasJoined() && !signal.aborted) await this.#look().then(this.#payOwed, () => {});
-      pauseMs = pauseUntilPoll(this.#lookMs, clock.monotonic() - begunAt);
+      if (this.#hasJoined() && !signal.aborted) await this.#check().then(this.#retryFailed, () => {});
+      pauseMs = pauseUntilPoll(this.#checkIntervalMs, clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
     if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
@@ -132,17 +131,17 @@ export class ProcessLease {
   /** Renews the lease for the first time, and ends those of dead predecessors: later, two containers might end each other's. */
   async #join(): Promise<void> {
     await this.parts.ready();
-    await this.#look();
+    await this.#check();
     const dead = [...this.#living.keys()].filter((other) => other !== this.holder && this.parts.isDead(other));
     for (const predecessor of dead) await this.parts.store.removeProcess(predecessor);
     this.#setLiving(new Map([...this.#living].filter(([other]) => !dead.includes(other))));
   }
 
-  /** Finds out which processes live, and renews the lease if a third of it has passed. */
-  async #look(): Promise<void> {
+  /** Finds out which processes are alive, and renews the lease if a third of it has passed. */
+  async #check(): Promise<void> {
     const { clock, store, holder, ttlMs } = this.parts;
     const askedAt = clock.monotonic();
-    const renews = askedAt - this.#renewedAt >= ttlMs / RENEWALS_PER_TTL - this.#lookMs / 2;
+    const renews = askedAt - this.#renewedAt >= ttlMs / RENEWALS_PER_TTL - this.#checkIntervalMs / 2;
     const isFirst = !this.#hasJoined();
     try {
       // During an outage no schema could be read: that says nothing about one of them.
@@ -163,8 +162,10 @@ export class ProcessLease {
     }
   }
 
-  readonly #payOwed = (): void => {
-    for (const statement of this.#owed) void this.owe(statement);
+  readonly #retryFailed = (): void => {
+    const failed = [...this.#failed];
+    this.#failed.clear();
+    for (const statement of failed) void this.retryUntilDone(statement);
   };
 
   #unusable(now: number): string[] {

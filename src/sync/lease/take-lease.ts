@@ -5,8 +5,8 @@ import type { FeedIdentity, LeaseGrant, StoredFeed } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 
 /**
- * Time for which a feed may be free although processes try to take it, milliseconds. It counts from the time to live: for so long, a free
- * feed is left to processes that lead fewer feeds.
+ * Maximum time, after the time to live, for which a feed may stay free although processes try to take it, milliseconds. During the time to
+ * live it is left to processes that lead fewer feeds.
  */
 const MAX_FREE_MS = 60_000;
 
@@ -24,7 +24,7 @@ class FeedLocked extends Error implements Failure {
 
 /**
  * Waits until this process leads the feed; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
- * @param admit rejects if the feed does not belong into its schema; called before each attempt, since taking a feed creates it, and an
+ * @param admit rejects if the feed does not belong in its schema; called before each attempt, since taking a feed creates it, and an
  *   operator may forget it between two
  * @param wasLed whether this process has just led the feed; then the first attempt needs no `admit`, which may ask the service
  */
@@ -51,8 +51,7 @@ export async function takeLease(
       observer.failed('lease', read.error, pauseMs);
       continue;
     }
-    const feed = read.feeds.get(identity.name);
-    if (feed === undefined) continue; // it began while the others were read
+    const feed = read.feeds.get(identity.name) as StoredFeed;
     const { status } = feed;
     observer.status(status);
     pauseMs = leases.intervalMs;

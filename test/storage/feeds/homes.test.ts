@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { createFeeds } from '../../../src/storage/feeds/feeds.js';
+import { forgetFeed } from '../../../src/storage/feeds/forget-feed.js';
 import { createProcesses } from '../../../src/storage/feeds/processes.js';
 import { migrate } from '../../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
@@ -108,4 +110,12 @@ describe('a feed of a process whose settings have another schema', () => {
     await store.releaseLease((await takeFeed(store, testFeed(), 'a')).lease);
     expect(await open('invoices').acquireLease(testFeed(), 'b')).toMatchObject({ holder: 'b' });
   });
+});
+
+it('a feed counts as led for a command whose settings have another home, and is not forgotten', async () => {
+  await liveAs(homeOf('home'), 'a');
+  await takeFeed(open('invoices', 'home'), testFeed(), 'a');
+  const command = connectStore(bench.database, 'invoices');
+  expect((await createFeeds(command).find('default'))?.leader).toBe('a');
+  expect(await forgetFeed(command, 'default', null)).toBe(false);
 });

@@ -16,8 +16,6 @@ function found(over: Partial<StoredFeed> = {}): FeedsRead {
 }
 
 const failed = (isUsable = true): FeedsRead => ({ error: new StoreFailure('connection'), pauseMs: 500, isUsable });
-/** Another feed that the process follows has just begun. */
-const withoutTheFeed = (): FeedsRead => ({ askedAt: 0, feeds: new Map() });
 
 interface Given {
   /** Feeds that the process is to give back. */
@@ -81,11 +79,6 @@ it('ends when the feed is to be given back, and only then', async () => {
     said: ['answered'],
     left: 1,
   });
-});
-
-it('waits for the next read when its feed was not part of one', async () => {
-  const { said, left } = await keep([withoutTheFeed(), found()]);
-  expect([said, left]).toEqual([['answered', 'answered', '0 pending'], 0]);
 });
 
 it('keeps trying while reads fail, and reports the recovery once', async () => {

@@ -116,12 +116,6 @@ describe('a standby', () => {
     expect(said).toEqual(['status', 'lease recovered']);
   });
 
-  it('reads again at once when its feed was not part of a read, since it began during it', async () => {
-    const { urgent, take } = setup([{ askedAt: 0, feeds: new Map() }, FREE]);
-    expect(await take()).not.toBeNull();
-    expect(urgent).toEqual([true, true]);
-  });
-
   it('reports each read that fails, with the pause until the next', async () => {
     const { said, urgent, take } = setup([failed, failed, LED]);
     await take();
