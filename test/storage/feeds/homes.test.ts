@@ -86,7 +86,7 @@ describe('a feed of a process whose settings have another schema', () => {
       const refused = open('invoices', other).acquireLease(testFeed(), 'b');
       await expect(refused).rejects.toMatchObject({ kind: 'processes_elsewhere', action: 'hold' });
       await expect(refused).rejects.toThrow(
-        `the process a, whose SCANFEED_DATABASE_SCHEMA is ${of}, but here it is ${other}: set it alike`,
+        `the process a, whose SCANFEED_DATABASE_SCHEMA is ${of}, but here it is ${other}: set the same`,
       );
       expect(await feed.counts([entryJson({ scanId: `${of} ${other}` })])).toMatchObject({ inserted: 1 });
     },
