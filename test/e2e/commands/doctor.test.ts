@@ -572,7 +572,7 @@ describe('doctor checks of the database', () => {
 const program = findPgBouncer();
 it.runIf(program !== null).each([
   ['transaction', 'ok', 'transaction mode'],
-  ['session', 'ok', 'session mode: requires 7 server connections'],
+  ['session', 'ok', 'session mode: requires 8 server connections'],
   ['statement', 'failing', 'set pool_mode = transaction'],
 ] as const)(
   'reports the pool mode when the database is behind PgBouncer in %s mode',

@@ -121,6 +121,7 @@ test('serves the same state as JSON, as health and as a page', async () => {
     'applied a migration',
     'applied a migration',
     'applied a migration',
+    'applied a migration',
     'started leading the feed',
     'caught up with the feed',
   ]);
