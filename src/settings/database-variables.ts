@@ -27,7 +27,7 @@ export const DATABASE_VARIABLES = {
     ['database', 'SCANFEED_DATABASE_SCHEMA'],
     identifier(53, 'information_schema'),
     'scanfeed',
-    "schema of the tables; the reports' schema is this name with `_reporting`",
+    "schema of the tables and of the processes; the reports' schema is this name with `_reporting`",
   ),
   readerRole: optional(
     ['database', 'SCANFEED_READER_ROLE'],

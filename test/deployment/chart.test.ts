@@ -276,13 +276,13 @@ describe('the manifests', () => {
   });
 
   test.for([
-    ['connections of the replica that an update adds', {}, '7 connections, and 14 during an update.'],
-    ['none to add where all are replaced at once', { updateStrategy: { type: 'Recreate' } }, '7 connections.\n'],
-    ['a share of the replicas as more', { replicaCount: 4, updateStrategy: surge('25%') }, '28 connections, and more'],
-    ['as many as are added', { replicaCount: 2, updateStrategy: surge(3) }, '14 connections, and 35 during an update.'],
+    ['connections of the replica that an update adds', {}, '8 connections, and 16 during an update.'],
+    ['none to add where all are replaced at once', { updateStrategy: { type: 'Recreate' } }, '8 connections.\n'],
+    ['a share of the replicas as more', { replicaCount: 4, updateStrategy: surge('25%') }, '32 connections, and more'],
+    ['as many as are added', { replicaCount: 2, updateStrategy: surge(3) }, '16 connections, and 40 during an update.'],
     ['a list of feeds', { feeds: [{ name: 'acme' }, { name: 'globex' }] }, 'keeps 2 feeds in PostgreSQL.\n'],
     ['no replica', { replicaCount: 0 }, 'Nothing is running: replicaCount is 0.\n'],
-    ['a sidecar', { mode: 'sidecar' }, '7 connections from each pod.'],
+    ['a sidecar', { mode: 'sidecar' }, '8 connections from each pod.'],
   ] as const)('are followed by notes with %s', async ([, values, expected], context) => {
     requireTool(context, 'helm');
     const given = Object.entries({ ...REQUIRED, ...values });

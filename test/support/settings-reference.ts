@@ -59,11 +59,12 @@ list of these feeds, in YAML or JSON:
 \`\`\`
 
 Only \`name\` is required. Each key overrides the variable of the same name, such as \`SCANFEED_BASE_URL\` for
-\`baseUrl\`, with three exceptions: \`name\` overrides \`SCANFEED_FEED\`, \`schema\` overrides \`SCANFEED_DATABASE_SCHEMA\` for the data of the feed, and
+\`baseUrl\`, with three exceptions: \`name\` overrides \`SCANFEED_FEED\`, \`schema\` overrides \`SCANFEED_DATABASE_SCHEMA\`, and
 \`apiKeyFile\` overrides \`SCANFEED_API_KEY_FILE\` and \`SCANFEED_API_KEY\`. A key that an entry omits is inherited from the
 environment, and so is everything else. A key without a value sets the default.
-The schema of \`SCANFEED_DATABASE_SCHEMA\` is needed even if each entry has another: there the processes find each other, so those with the
-same feeds must have the same. Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
+
+Processes find each other in the schema of \`SCANFEED_DATABASE_SCHEMA\`, even if no feed uses it. It must be the same for all
+processes with the same feeds. Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
 Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one, and a \`readerRole\` each,
 because the members of one can read all schemas that name it. A feed that is new in a schema
@@ -73,7 +74,7 @@ same schema is held until there is such a run.
 
 The file is read again within 5 s of a change, and used once it reads the same a second later. If it gives a feed another schema,
 base URL or key file, it is used once it has not changed for a minute, or after a restart: a file that is being written may lack
-the lines that follow. Then the schema is checked as for a new feed. Added feeds start, removed ones stop and give back their lease, changed ones
+the lines that follow. Then the schema is checked as for a new feed. Added feeds start, removed ones stop and are released, changed ones
 restart, and the others are not disturbed. A mistake in an entry is reported with its line and the name of its feed, and affects
 only that feed: it keeps running with its last valid entry, or does not start. A file that is unreadable, not a list of feeds,
 or has an entry without a valid name is rejected as a whole: the last valid one stays in force, and at the start the process

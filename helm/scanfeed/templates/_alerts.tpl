@@ -85,7 +85,7 @@ the lowest value, backlogs the highest, and events the sum.
         summary: The feed is not being polled, and no failure explains it
         description: >-
           {{`{{ if gt $value 1e9 }}No poll of the feed {{ $labels.feed }} has succeeded yet{{ else }}The last successful poll of the feed {{ $labels.feed }} was {{ $value | humanizeDuration }} ago{{ end }}`}},
-          and no failure is being retried: the sync loop hangs, or another process holds the lease and does nothing.
+          and no failure is being retried: the sync loop hangs, or another process leads it and does nothing.
         runbook_url: {{ $runbooks }}/ScanfeedStalled.md
     {{- end }}
     {{- end }}
@@ -232,7 +232,7 @@ the lowest value, backlogs the highest, and events the sum.
     - alert: ScanfeedDatabaseUnavailable
       expr: |-
         max by ({{ $process }}, kind) (
-          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_service|another_organization"}[{{ include "scanfeed.window" (list $ .window) }}])
+          max_over_time(scanfeed_failing{ {{- $own -}} , stage="lease", kind!~"another_service|another_organization|processes_elsewhere"}[{{ include "scanfeed.window" (list $ .window) }}])
         ) == 1
         unless on ({{ $process }}) max by ({{ $process }}) (scanfeed_leader{ {{- $own -}} }) == 1
       for: {{ include "scanfeed.forWithWindow" (list $ .for .window) }}
@@ -241,7 +241,7 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: The database is unavailable or refuses access
         description: >-
-          No replica can take the lease of {{ include "scanfeed.alertFeed" "any feed" }} in the
+          No replica can lead {{ include "scanfeed.alertFeed" "any feed" }} in the
           database ({{`{{ $labels.kind }}`}}). Nothing is being stored.
         runbook_url: {{ $runbooks }}/ScanfeedDatabaseUnavailable.md
     {{- end }}

@@ -65,6 +65,7 @@ export const ERROR_KINDS: readonly string[] = [
   'data',
   'another_service',
   'another_organization',
+  'processes_elsewhere',
   'mostly_bad',
   'internal',
   'other',
@@ -95,7 +96,7 @@ export const HELP = {
   scanfeed_last_delivery_timestamp_seconds:
     'Latest delivery time up to which the feed was read, service clock; 0 while unknown',
   scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
-  scanfeed_leader: '1 while this process holds the lease',
+  scanfeed_leader: '1 while this process leads the feed',
   scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
