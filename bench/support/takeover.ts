@@ -20,7 +20,7 @@ export async function measureTakeover(followed: FollowedFeeds): Promise<number> 
   return performance.now() - killedAt;
 }
 
-/** Resolves when the daemon holds the leases of at least this number of feeds. */
+/** Resolves when the daemon leads at least this number of feeds. */
 function leads({ database, queryAll }: FollowedFeeds, daemon: BenchDaemon, feeds: number): Promise<void> {
   return database.withClient(async (client) => {
     for (;;) {

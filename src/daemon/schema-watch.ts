@@ -15,7 +15,7 @@ import { whileRunning } from '../sync/waiting/while-running.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
 export interface WatchContext {
-  /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
+  /** For the checks. Each read of the feeds waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
   /** For the setup of the reports. */
   readonly database: Database;
@@ -23,7 +23,7 @@ export interface WatchContext {
   readonly limitDirect: LimitedRun;
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Clock;
-  /** Returns how long a schema counts as usable after a check, milliseconds. Renewing a lease or waiting for one requires that. */
+  /** Returns how long a schema counts as usable after a check, milliseconds. Reading the feeds requires that. */
   readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
   readonly onPreparing: () => void;

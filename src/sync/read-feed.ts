@@ -15,7 +15,7 @@ import { createBreaker } from './writer/breaker.js';
 import { MAX_JOINED_PAGES } from './writer/join-pages.js';
 import type { CommitPage } from './writer/page-target.js';
 
-/** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */
+/** Reads the feed page by page while this process leads it. Resolves when the feed is lost or the signal aborts. */
 export async function readFeed(
   lease: LeaseGrant,
   context: LeaderContext,

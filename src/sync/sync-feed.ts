@@ -13,9 +13,9 @@ import { linkedSignal } from './waiting/linked-signal.js';
 import { createWakeUp } from './waiting/wake-up.js';
 
 /**
- * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
- * it runs four tasks until the lease is lost or given back: it reads the state of the feed, reads the feed, runs passes and retries pending
- * results. Never rejects; it retries after failures.
+ * Keeps the database in step with a feed until the signal aborts. Waits while another process leads it. While this process leads it,
+ * runs four tasks: it reads the state of the feed, reads the feed, runs passes and retries pending results. Never rejects; it retries
+ * after failures.
  * @param admit rejects while the feed does not belong in its schema
  */
 export async function syncFeed(

@@ -244,7 +244,7 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
   const described = errors.map((error) => describeOngoing(error, server.now.getTime()));
   if (described.length > 0) return failing(`${name} fails: ${described.join('; ')}`);
   if (leader !== null) return ok(`${name} is led by ${leader}`);
-  // No process can take the lease there.
+  // No process can take the feed there.
   if (whyReadOnly(server) !== null) return skipped('requires a database that accepts writes');
   return warning(`no process leads ${name}; start \`scanfeed run\``);
 }

@@ -41,7 +41,7 @@ export function maxRequests({ feed }: Settings): number {
 export interface SharedParts {
   readonly clock: Clock;
   readonly budget: MemoryBudget;
-  /** Identifies this process among those that may hold a lease. */
+  /** Identifies this process among those that may lead a feed. */
   readonly holder: string;
   readonly version: string;
   readonly loggerOf: (feed: string) => Logger;

@@ -17,11 +17,11 @@ export function createRoleLog(logger: Logger, { monotonic }: Clock, passes: Pass
       checks = 0;
       loggedHolder = null;
     },
-    /** Called after each check of the lease, with its holder. */
+    /** Called after each read of the feed, with its leader. */
     checked(leaseHolder: string | null): void {
       if (leadingSince !== null) return;
       checks += 1;
-      // The first check precedes the first attempt to take the lease: its holder may be gone.
+      // The first check precedes the first attempt to take the feed: its holder may be gone.
       if (checks < 2 || leaseHolder === null || leaseHolder === loggedHolder) return;
       loggedHolder = leaseHolder;
       logger.info('standing by: another process leads', { leaseHolder });

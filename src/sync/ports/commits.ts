@@ -49,7 +49,7 @@ export interface Committed {
   readonly endClaimed: boolean;
 }
 
-/** Nothing was written, because another process holds the lease or the stored position is not the expected one. */
+/** Nothing was written, because another process took the feed or the stored position is not the expected one. */
 export interface Fenced {
   readonly kind: 'fenced';
 }
