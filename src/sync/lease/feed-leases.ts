@@ -168,7 +168,10 @@ export class FeedLeases {
   async #pause(begunAt: number): Promise<number> {
     const { clock, share } = this.process;
     const leadsAll = [...this.#followed].every((feed) => share.leads(feed));
-    const dueInMs = pauseUntilPoll(leadsAll ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
+    const dueInMs = pauseUntilPoll(
+      leadsAll && !share.exceedsShare() ? MAX_INTERVAL_MS : this.intervalMs,
+      clock.monotonic() - begunAt,
+    );
     const isEarly = await this.#wakeUp.sleep(dueInMs, this.#followsNone.signal);
     return isEarly ? Math.max(0, MIN_INTERVAL_MS - (clock.monotonic() - begunAt)) : 0;
   }
@@ -183,7 +186,9 @@ export class FeedLeases {
       await process.join();
       const feeds = await schema.store.readFeeds([...this.#followed]);
       process.recordRead(schema.name, true);
-      for (const [feed, { status }] of feeds) process.share.recordRead(feed, status.leaseHolder === null, askedAt);
+      // As of the answer: the read may have waited for a lock, and the holder's as well.
+      const answeredAt = process.clock.monotonic();
+      for (const [feed, { status }] of feeds) process.share.recordRead(feed, status.leaseHolder === null, answeredAt);
       return { askedAt, feeds };
     } catch (error) {
       process.recordRead(schema.name, false);

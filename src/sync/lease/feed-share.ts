@@ -98,6 +98,11 @@ export class FeedShare {
     return this.#surplus.has(feed);
   }
 
+  /** Returns whether the process leads more than its share, and gives feeds back. */
+  exceedsShare(): boolean {
+    return this.#counted().length > this.#share();
+  }
+
   #share(): number {
     return shareOf(this.#followed.size, [...this.#others.values()]);
   }
