@@ -23,6 +23,8 @@ export interface WatchContext {
   readonly limitDirect: LimitedRun;
   readonly migrations: () => Promise<readonly Migration[]>;
   readonly clock: Clock;
+  /** Resolves once the process has its lease, without which it leads no feed. */
+  readonly join: () => Promise<void>;
   /** Returns how long a schema counts as usable after a check, milliseconds. Reading the feeds requires that. */
   readonly usableMs: () => number;
   /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
@@ -43,7 +45,7 @@ const REPORTS_RETRY_MS = 60_000;
  */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, migrations, limitDirect, clock, usableMs, onPreparing, onOutage }: WatchContext,
+  { database, leaseDatabase, migrations, limitDirect, clock, join, usableMs, onPreparing, onOutage }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -90,6 +92,7 @@ export function watchSchema(
       for (const name of await prepareSchema(settings, leaseDatabase, known, limitDirect, signal, wasUsable)) {
         logger.info('applied a migration', { migration: name });
       }
+      await join();
     } catch (error) {
       readiness.waitingFor(describeError(error).message);
       throw error;

@@ -90,7 +90,7 @@ export function createSchemas(settings: Pick<Settings, 'database'>, context: Sch
   });
   const parts = {
     ...context,
-    ...{ process, migrations, limitDirect },
+    ...{ process, migrations, limitDirect, join: () => process.join() },
     limitMaintenance: limitConcurrency(MAINTENANCE_TASKS),
     usableMs: () => checkInterval(VERSION_INTERVAL_MS, open.size),
     checkIntervalMs: () => checkInterval(MAINTENANCE_INTERVAL_MS, open.size),
@@ -140,6 +140,7 @@ type MaintainedSchema = ReturnType<typeof maintainSchema>;
 
 interface SharedBySchemas extends Omit<SchemasContext, 'process'> {
   readonly process: ProcessLease;
+  readonly join: WatchContext['join'];
   readonly migrations: WatchContext['migrations'];
   readonly limitDirect: LimitedRun;
   readonly limitMaintenance: LimitedRun;

@@ -148,7 +148,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a lease is renewed when it has expired',
-    patch(processLease, 'ttlMs / RENEWALS_PER_TTL - this.#lookMs / 2', 'ttlMs'),
+    patch(processLease, 'ttlMs / RENEWALS_PER_TTL - this.#checkIntervalMs / 2', 'ttlMs'),
   ),
   engine(
     'a process that lost its lease takes the feeds of others at once',

@@ -150,7 +150,7 @@ export class FeedLeases {
       await clock.sleep(pauseMs, this.#followsNone.signal);
       if (this.#followed.size === 0) break;
       const begunAt = clock.monotonic();
-      // Whoever begins to wait during a read needs a newer one: the feed may have been taken or released meanwhile.
+      // A feed that begins to wait during a read needs a newer one: it may have been taken or released meanwhile.
       const waiting = [...this.#waiting];
       const read = await this.#read(failures);
       for (const { resolve } of waiting) resolve(read);

@@ -82,6 +82,7 @@ describe('a feed of a process whose settings have another schema', () => {
   it.each(HOMES.flatMap((of) => HOMES.filter((other) => other !== of).map((other) => [of, other] as const)))(
     'is refused with the remedy when its home is %s and not %s',
     async (of, other) => {
+      await liveAs(homeOf(of), 'a');
       const feed = await takeFeed(open('invoices', of), testFeed(), 'a');
       const refused = open('invoices', other).acquireLease(testFeed(), 'b');
       await expect(refused).rejects.toMatchObject({ kind: 'processes_elsewhere', action: 'hold' });
@@ -93,6 +94,7 @@ describe('a feed of a process whose settings have another schema', () => {
   );
 
   it('is taken when the statement of the remedy has run', async () => {
+    await liveAs(homeOf('invoices'), 'a');
     const feed = await takeFeed(open('home "2"', 'invoices'), testFeed(), 'a');
     const take = () => open('home "2"', 'home').acquireLease(testFeed(), 'b');
     const refusal: Error = await take().then(
@@ -103,6 +105,20 @@ describe('a feed of a process whose settings have another schema', () => {
     await bench.rows(sql.raw(statement));
     expect(await take()).toMatchObject({ holder: 'b', epoch: 2 });
     expect(await feed.commit([entryJson()])).toEqual({ kind: 'fenced' });
+  });
+
+  it('is taken by the second attempt when its holder is not alive there, and its commits are fenced', async () => {
+    const feed = await takeFeed(open('invoices', 'home'), testFeed(), 'a');
+    const take = () => open('invoices').acquireLease(testFeed(), 'b');
+    expect(await take()).toBeNull();
+    expect(await feed.commit([entryJson()])).toEqual({ kind: 'fenced' });
+    expect(await take()).toMatchObject({ holder: 'b', epoch: 2 });
+  });
+
+  it('is refused when the schema of its holder cannot be read', async () => {
+    await takeFeed(open('invoices', 'home'), testFeed(), 'a');
+    await bench.rows(sql`UPDATE invoices.feeds SET lease_home = 'missing'`);
+    await expect(open('invoices').acquireLease(testFeed(), 'b')).rejects.toMatchObject({ kind: 'processes_elsewhere' });
   });
 
   it('is taken when it was given back', async () => {

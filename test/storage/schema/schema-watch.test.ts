@@ -28,6 +28,7 @@ const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPr
   database: bench.database,
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
+  join: async () => {},
   usableMs: () => 10_000,
   clock: { ...systemClock, monotonic, sleep },
   onPreparing,
