@@ -35,7 +35,8 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
   const parameters: [string, string][] = [...filterParameters(filters), ['limit', String(limit)]];
   if (markdown) parameters.push(['markdown', 'true']);
   if ('cursor' in start) {
-    requireArgument(start.cursor !== '', 'cursor must not be empty: that would start at the beginning');
+    const isText = typeof start.cursor === 'string' && start.cursor !== '';
+    requireArgument(isText, 'cursor must be a text, and not be empty: that would start at the beginning');
     parameters.push(['cursor', start.cursor]);
   } else if ('since' in start) {
     parameters.push(['since', dateOf(start.since).toISOString()]);

@@ -60,6 +60,7 @@ it.each([
   ['environment', { environment: 'live' as never }],
   ['documentType', { documentType: '' }],
   ['cursor', { cursor: '' }],
+  ['cursor', { cursor: 5 as never }],
   ['since', { since: 'yesterday' }],
   ['pollIntervalMs', { pollIntervalMs: -1 }],
 ])(
