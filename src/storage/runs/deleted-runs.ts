@@ -48,7 +48,8 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
       const erased = await db.transaction().execute(async (tx) => {
         // Before the clock, like every commit.
         await lockFeeds(tx);
-        await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1` }).execute();
+        // Not by one: a failover may have lost a take that its process still believes in, with just that epoch.
+        await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1 + ceil(random() * 1000000)` }).execute();
         await deleteStoredRows({ db: tx, tables }, scanIds);
         await lockClock(tx);
         const ids = sql`${scanIds}::text[]`;

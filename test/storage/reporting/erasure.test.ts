@@ -148,6 +148,12 @@ describe('erase', () => {
     expect(await everything()).toBe('[]');
   });
 
+  it('fences a page when the database has lost the take that it was read under', async () => {
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch - 1`);
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    expect(await feed.commit([entry('b')])).toEqual({ kind: 'fenced' });
+  });
+
   it('draws its number in the order of commits when others commit too', async () => {
     await feed.commit([entry('a'), entry('b')]);
     await bench.operatorStore.deletedRuns.erase(['a']);
