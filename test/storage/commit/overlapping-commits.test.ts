@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { MAX_JOINED_PAGES } from '../../../src/sync/writer/join-pages.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { concurrently, entriesOf } from '../../support/concurrent-commits.js';
 import { entryJson, type Fields } from '../../support/entries.js';
@@ -86,7 +87,9 @@ describe('the commit of a page that begins before the one of the page before has
     const database = { connection: strict, maxConnections: 3 };
     const { following } = await db.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(tx);
-      const followed = followToTheEnd({ url: given.url, feed: 'strict', service, database });
+      // More pages than one commit joins: otherwise the first one might take them all, and none would be left for the second.
+      const context = { maxHeldPages: MAX_JOINED_PAGES + 1 };
+      const followed = followToTheEnd({ url: given.url, feed: 'strict', service, database, context });
       await untilWaiting(db, 2);
       return { following: followed };
     });
