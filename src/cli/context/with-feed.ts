@@ -103,6 +103,7 @@ export async function requireFeed({ feeds, connection: { tables } }: OperatorSto
 export function openFeedStore({ settings, database }: FeedCommandContext, clock: Clock): FeedStore {
   return createStore(database, {
     schema: settings.database.schema,
+    home: settings.database.homeSchema,
     pendingRetryMs: settings.feed.pendingRetryMs,
     keptDays: settings.database.retention.runs,
     monotonic: clock.monotonic,

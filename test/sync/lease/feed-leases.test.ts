@@ -169,7 +169,7 @@ describe('a read', () => {
     expect(calls).toEqual(['1000 readFeeds', '1500 readFeeds']);
   });
 
-  it('does not tell of a feed that was taken during it', async () => {
+  it('is not the answer for a feed that was taken during it', async () => {
     let isSlow = false;
     const { clock, store, begin, read, leases, take } = setup({
       over: {

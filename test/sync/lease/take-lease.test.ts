@@ -148,7 +148,7 @@ describe('a standby', () => {
     expect(said.at(-1)).toBe('lease recovered');
   });
 
-  it('takes a feed that does not belong into its schema only once it does', async () => {
+  it('takes a feed only once it belongs in its schema', async () => {
     let refusals = 2;
     const admit = async () => {
       refusals -= 1;
