@@ -1,9 +1,8 @@
 import { classifyError } from '../../core/errors.js';
-import type { CheckedEntry } from '../../sync/page/check-entries.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { postponed } from '../../sync/results/retry-pending.js';
-import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
+import { storeResult } from '../../sync/results/store-result.js';
 import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
@@ -61,27 +60,15 @@ async function loadAndStore(
   try {
     signal.throwIfAborted();
     if (verdict.kind === 'pending') return verdict;
-    const stored = await storeRun(verdict.entry, work, store);
+    const stored = await storeUnderLease(work, async (lease) => {
+      const outcome = await storeResult(store, lease, verdict.entry);
+      return outcome.kind === 'fenced' ? null : outcome;
+    });
     if (stored === null) return { reason: 'invalid_result' };
     return stored.kind === 'stored' ? { revision: verdict.entry.accepted.run.revision } : { reason: stored.reason };
   } finally {
     verdict.release();
   }
-}
-
-/**
- * Stores a run that was loaded through the single-run endpoint, under the current lease epoch. Resolves to null if PostgreSQL
- * refuses one of the values.
- */
-export function storeRun(
-  entry: CheckedEntry,
-  work: FeedCommandContext,
-  store: FeedStore,
-): Promise<Exclude<StoredResultOutcome, { kind: 'fenced' }> | null> {
-  return storeUnderLease(work, async (lease) => {
-    const outcome = await storeResult(store, lease, entry);
-    return outcome.kind === 'fenced' ? null : outcome;
-  });
 }
 
 /** A service that remembers its failures. */
