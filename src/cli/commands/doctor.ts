@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
-import { GROUPS } from '../../settings/variables.js';
+import type { SettingsFor } from '../../settings/settings.js';
+import { GROUPS, type Group } from '../../settings/variables.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
-import { feedOption, hasFeedsFile } from '../context/feed-settings.js';
-import { allFeedsOption, type FeedsOptions, forEachFeed } from '../context/for-each-feed.js';
+import { feedOption } from '../context/feed-settings.js';
+import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
 import { checkDatabase } from '../doctor/database-checks.js';
-import type { CheckOutcome, Finding } from '../doctor/finding.js';
+import { type CheckOutcome, type Finding, ok, warning } from '../doctor/finding.js';
 import { checkService } from '../doctor/service-checks.js';
-import { type CheckedSettings, checkFeedSettings, checkSettings, validSettings } from '../doctor/settings-checks.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
 
 const examples = `
@@ -29,28 +29,20 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addOption(allFeedsOption())
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', examples)
-    .action((options: FeedsOptions) => doctor(options, io));
-}
-
-async function doctor(options: FeedsOptions, io: CommandProcess): Promise<void> {
-  const { feed, all, json = false } = options;
-  if (all) {
-    return forEachFeed(io, { json, need: GROUPS }, (settings, part) =>
-      checkInstallation(validSettings(settings), options, part),
+    .action((options: FeedsOptions) =>
+      forChosenFeeds(io, options, GROUPS, (settings, part) => checkInstallation(settings, options, part)),
     );
-  }
-  // Without a feeds file, a mistake in one group of settings does not hide the others.
-  const checked = hasFeedsFile(io) || feed !== undefined ? await checkFeedSettings(io, feed) : checkSettings(io.env);
-  await checkInstallation(checked, options, io);
 }
 
 async function checkInstallation(
-  { settings, findings: ofSettings }: CheckedSettings,
+  settings: SettingsFor<Group>,
   { json }: FeedsOptions,
   io: CommandProcess,
 ): Promise<void> {
+  const ofSettings =
+    settings.warnings.length === 0 ? [ok('all valid')] : settings.warnings.map((line) => warning(line));
   const others = await Promise.all([checkService(settings, io.clock), checkDatabase(settings, io.clock)]);
-  const findings = [...ofSettings, ...others.flat()];
+  const findings = [...ofSettings.map((result) => ({ check: 'settings', ...result })), ...others.flat()];
   const failures = findings.filter(({ outcome }) => outcome === 'failing').length;
   if (json) io.write(`${JSON.stringify({ ok: failures === 0, findings })}\n`);
   else io.writeControls(describeFindings(findings, io));

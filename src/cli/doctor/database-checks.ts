@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 import { remedyFor } from '../../daemon/maintenance/report-orphaned.js';
-import type { DatabaseSettings } from '../../settings/settings.js';
+import type { DatabaseSettings, SettingsFor } from '../../settings/settings.js';
 import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
 import { type Database, LEASE_CONNECTIONS, openDatabase } from '../../storage/connection/pool.js';
@@ -29,12 +29,10 @@ import {
   ok,
   type Result,
   runChecks,
-  skipChecks,
   skipped,
   warning,
 } from './finding.js';
-import { checkReaderRole, checkReportIndexes, checkTypedViews, named } from './report-checks.js';
-import type { UsableSettings } from './settings-checks.js';
+import { checkReaderRole, checkTypedViews, named } from './report-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
@@ -44,10 +42,8 @@ const NEWEST = 18;
 
 interface DatabaseContext {
   readonly settings: DatabaseSettings;
-  /** Null if the setting is invalid. */
-  readonly feedName: string | null;
-  /** Null if the setting is invalid. */
-  readonly serviceUrl: string | null;
+  readonly feedName: string;
+  readonly serviceUrl: string;
   readonly connection: StoreConnection;
   readonly server: Server;
   /** The server as seen by the role for migrations; null if that is the same role. */
@@ -69,7 +65,6 @@ const CHECKS: Checks<DatabaseContext> = {
   rights: checkRights,
   'reader role': ifSchemaExists(checkReaderRole),
   'typed views': ifSchemaExists(checkTypedViews),
-  'report indexes': ifSchemaExists(checkReportIndexes),
   surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
   'retired feeds': ifSchemaExists(checkRetiredFeeds),
@@ -77,10 +72,9 @@ const CHECKS: Checks<DatabaseContext> = {
 
 /** Checks the database from the login to its contents. Leaves nothing in it. */
 export async function checkDatabase(
-  { database: settings, feed, service }: UsableSettings,
+  { database: settings, feed, service }: SettingsFor<'database' | 'feed' | 'service'>,
   clock: Clock,
 ): Promise<readonly Finding[]> {
-  if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'requires the settings of the database');
   const database = open(settings.connection);
   const direct = settings.migrationConnection === settings.connection ? null : open(settings.migrationConnection);
   try {
@@ -91,14 +85,15 @@ export async function checkDatabase(
     const migrations = migrator === null ? [] : [{ check: 'migrations', ...checkMigrator(migrator) }];
     if (server.status === 'rejected') {
       const login = { check: LOGIN, ...failing(messageOf(server.reason)) };
-      return [login, ...skipChecks(Object.keys(CHECKS), 'requires a login'), ...migrations];
+      const others = Object.keys(CHECKS).map((check) => ({ check, ...skipped('requires a login') }));
+      return [login, ...others, ...migrations];
     }
     const connection = connectStore(database, settings.schema, settings.homeSchema);
     const [schema] = await Promise.allSettled([readMigrations().then((known) => inspectSchema(connection, known))]);
     const findings = await runChecks(CHECKS, {
       ...{ settings, connection, server: server.value, migrator, schema },
-      feedName: feed?.name ?? null,
-      serviceUrl: service?.baseUrl ?? null,
+      feedName: feed.name,
+      serviceUrl: service.baseUrl,
     });
     return [{ check: LOGIN, ...checkLogin(settings, server.value) }, ...findings, ...migrations];
   } finally {
@@ -234,12 +229,10 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
 async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
   const { server, schema, connection, feedName, serviceUrl } = context;
   if (schema.status === 'rejected') return skipped('requires the schema');
-  if (feedName === null) return skipped('requires the settings of the feed');
   const feed = schema.value.version > 0 ? await createFeeds(connection).find(feedName) : undefined;
   if (feed === undefined) return ok('not started yet; `scanfeed run` starts it');
   const { name, baseUrl, leader } = feed;
-  if (serviceUrl !== null && baseUrl !== serviceUrl)
-    return failing(new AnotherService({ name, baseUrl: serviceUrl }, baseUrl).message);
+  if (baseUrl !== serviceUrl) return failing(new AnotherService({ name, baseUrl: serviceUrl }, baseUrl).message);
   const errors = (await readRecentErrors(connection, name)).filter(({ ongoing }) => ongoing);
   const described = errors.map((error) => describeOngoing(error, server.now.getTime()));
   if (described.length > 0) return failing(`${name} fails: ${described.join('; ')}`);

@@ -40,10 +40,6 @@ export async function runChecks<Context>(checks: Checks<Context>, context: Conte
   return findings;
 }
 
-export function skipChecks(names: readonly string[], reason: string): readonly Finding[] {
-  return names.map((check) => ({ check, ...skipped(reason) }));
-}
-
 /**
  * Returns the message of an error of scanfeed, which names the remedy and contains no secret. Other errors are bugs, and their
  * messages may contain secrets.

@@ -76,8 +76,7 @@ describe('doctor', () => {
     const { exitCode, out, err } = await run();
     expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
     for (const line of out.trimEnd().split('\n')) expect(line).toMatch(/^ok {4}\w/);
-    expect(out).toMatch(/^ok {4}service connection {2}(127\.0\.0\.1|localhost) at \S+$/m);
-    expect(out).toContain('ok    delivery feed       answers (status completed, failed, environment prod; ');
+    expect(out).toContain('ok    delivery feed      answers (status completed, failed, environment prod; ');
     expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, which this release requires\n/);
     expect(out).toContain(`${reader} can read every report\n`);
     expect(await snapshot()).toEqual(before);
@@ -102,19 +101,22 @@ describe('doctor', () => {
   it('runs the independent checks when one fails', async () => {
     const port = await unusedPort();
     const { out, err, exitCode } = await run({
-      SCANFEED_API_KEY: '',
-      SCANFEED_PAGE_LIMIT: '500',
       SCANFEED_FED: 'x',
       DATABASE_URL: `postgres://someone:pass-of-the-test@127.0.0.1:${port}/app`,
     });
     expect(exitCode).toBe(1);
-    expect(err).toBe('scanfeed: 3 checks fail\n');
-    expect(out).toMatch(/^FAIL {2}settings +SCANFEED_API_KEY is not set; expected: /m);
-    expect(out).toMatch(/^FAIL {2}settings +SCANFEED_PAGE_LIMIT is "500"; expected: /m);
+    expect(err).toBe('scanfeed: 1 check fails\n');
     expect(out).toMatch(/^WARN {2}settings +SCANFEED_FED is not a setting .* did you mean SCANFEED_FEED\?$/m);
-    expect(out).toMatch(/^skip {2}delivery feed +requires the settings/m);
+    expect(out).toMatch(/^ok {4}delivery feed +answers/m);
     expect(out).toMatch(/^FAIL {2}database login +no connection to PostgreSQL .*nothing listens there/m);
     expect(out).toMatch(/^skip {2}schema +requires a login$/m);
+  });
+
+  it('names every wrong setting', async () => {
+    const { out, err, exitCode } = await run({ SCANFEED_API_KEY: '', SCANFEED_PAGE_LIMIT: '500' });
+    expect({ exitCode, out }).toEqual({ exitCode: 78, out: '' });
+    expect(err).toMatch(/SCANFEED_API_KEY is not set; expected: /);
+    expect(err).toMatch(/SCANFEED_PAGE_LIMIT is "500"; expected: /);
   });
 
   it('shows outcomes as words, and fits 80 columns, when the output is a terminal', async () => {
@@ -176,7 +178,6 @@ describe('doctor checks of the surroundings', () => {
 describe('doctor checks of the service', () => {
   it('reports the message of the service when the key is rejected', async () => {
     expect(await examine({ SCANFEED_API_KEY: 'another-key' })).toMatchObject({
-      'service connection': { outcome: 'ok' },
       'delivery feed': {
         outcome: 'failing',
         message: expect.stringMatching(/401.*check the key; the service says: ".+"/),
@@ -227,9 +228,7 @@ describe('doctor checks of the service', () => {
   ])('reports the cause, and skips the dependent checks, when %s', async (_, address, message) => {
     const found = await examine({ SCANFEED_BASE_URL: address ?? `http://127.0.0.1:${await unusedPort()}/v1` });
     expect(found).toMatchObject({
-      'service connection': { outcome: 'failing', message: expect.stringMatching(message) },
-      'service TLS': { outcome: 'skipped' },
-      'delivery feed': { outcome: 'skipped' },
+      'delivery feed': { outcome: 'failing', message: expect.stringMatching(message) },
       'service cache': { outcome: 'skipped' },
     });
   });
@@ -240,9 +239,7 @@ describe('doctor checks of the service', () => {
     afterwards(() => server.close());
     const { port } = server.address() as AddressInfo;
     expect(await examine({ SCANFEED_BASE_URL: `https://localhost:${port}/v1` })).toMatchObject({
-      'service connection': { outcome: 'failing', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
-      'service TLS': { outcome: 'skipped' },
-      'delivery feed': { outcome: 'skipped' },
+      'delivery feed': { outcome: 'failing', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
     });
   });
 
@@ -254,14 +251,14 @@ describe('doctor checks of the service', () => {
     const through = (proxy: string) => ({ SCANFEED_BASE_URL: 'https://service.example/v1', HTTPS_PROXY: proxy });
     const refused = await examine(through(`http://someone:pass-of-the-test@127.0.0.1:${port}`));
     expect(refused).toMatchObject({
-      'service connection': {
+      'delivery feed': {
         outcome: 'failing',
         message: expect.stringContaining('it answered 407; check user and password in HTTPS_PROXY'),
       },
     });
     expect(JSON.stringify(refused)).not.toContain('pass-of-the-test');
     const away = await examine(through(`http://127.0.0.1:${await unusedPort()}`));
-    expect(away['service connection']?.message).toMatch(/^proxy 127\.0\.0\.1:\d+: no response .*ECONNREFUSED/);
+    expect(away['delivery feed']?.message).toMatch(/^no response .*ECONNREFUSED.* and the proxy/);
   });
 });
 

@@ -146,7 +146,9 @@ describe("the daemon's role on tables of another role", () => {
       error: { message: `document_rechnung belongs to the role ${DAEMON}, so it cannot be changed: run ${statement}` },
     });
     const examine = async () => {
-      const { out } = await runCommand(doctor, ['doctor', '--json'], { env: { DATABASE_URL: urlOf(rotated) } });
+      const service = { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1', SCANFEED_API_KEY: 'key' };
+      const env = { ...service, DATABASE_URL: urlOf(rotated) };
+      const { out } = await runCommand(doctor, ['doctor', '--json'], { env });
       const { findings } = JSON.parse(out) as { findings: Finding[] };
       return findings.find(({ check }) => check === 'typed views');
     };

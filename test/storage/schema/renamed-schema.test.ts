@@ -37,7 +37,8 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
 
   const connection = connectStore(bench.database, 'invoices');
   const examine = async () => {
-    const env = { DATABASE_URL: given.url, SCANFEED_DATABASE_SCHEMA: 'invoices' };
+    const service = { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1', SCANFEED_API_KEY: 'key' };
+    const env = { ...service, DATABASE_URL: given.url, SCANFEED_DATABASE_SCHEMA: 'invoices' };
     const { out } = await runCommand(doctor, ['doctor', '--json'], { env });
     return (JSON.parse(out) as { findings: Finding[] }).findings.find(({ check }) => check === 'schema');
   };
