@@ -11,6 +11,7 @@ import { inspectReaderRole } from '../storage/reporting/reader-role.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import type { Migration } from '../storage/schema/read-migrations.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
+import { unlessAborted } from '../sync/waiting/unless-aborted.js';
 import { whileRunning } from '../sync/waiting/while-running.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
@@ -101,6 +102,7 @@ export function watchSchema(
     readiness.ready();
     reports ??= prepareReports();
   };
+  /** Returns whether this release can still use the schema; checks it if the last check is too old. Rejects if the check fails. */
   const isUsable = async () => {
     if (isKnownUsable()) return true;
     const checkedAt = clock.monotonic();
@@ -135,22 +137,5 @@ export function watchSchema(
       if (!(wasPrepared && (await isUsable()))) await unlessAborted(prepareOnce(), signal);
       signal.throwIfAborted();
     },
-    /** Returns whether this release can still use the schema; checks it if the last check is too old. Rejects if the check fails. */
-    isUsable,
   };
-}
-
-/** Rejects at once when the signal aborts; the result of the work is ignored then. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-  });
-  signal.addEventListener('abort', abort);
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -187,10 +187,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   return {
     ...{ users, connection, store },
     /** The leases of all feeds that the process has in the schema. */
-    leases: new FeedLeases(process, {
-      ...{ name: schema, store: openStore(leaseDatabase) },
-      ...{ ready: watch.ready, isUsable: watch.isUsable },
-    }),
+    leases: new FeedLeases(process, { name: schema, store: openStore(leaseDatabase), ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

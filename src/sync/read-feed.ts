@@ -50,10 +50,10 @@ export async function readFeed(
       position = null;
       const next = await pages.readFrom(start, signal);
       if (next === 'fenced') {
-        if (!(await leases.isHeld(lease))) return;
-        // Another writer moved the position; it is read again. If that does not help, something else keeps the commits back.
+        // Either the lease was lost, which the next read of the feed finds, or another writer moved the position, which is read again.
+        leases.readEarly();
         fences += 1;
-        if (fences > 1) await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
+        await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
         continue;
       }
       const { at } = pages.track;

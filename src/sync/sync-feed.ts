@@ -33,8 +33,8 @@ export async function syncFeed(
   const { name } = context.settings.identity;
   leases.follow(name);
   try {
-    for (let wasLed = false; !signal.aborted; wasLed = true) {
-      const lease = await takeLease(context, signal, admit, wasLed);
+    while (!signal.aborted) {
+      const lease = await takeLease(context, signal, admit);
       if (lease !== null) await lead(lease, context, signal);
     }
   } finally {

@@ -139,7 +139,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
-    patch(readFeed, 'if (!(await leases.isHeld(lease))) return;', ''),
     patch(
       'src/sync/lease/keep-lease.ts',
       'if (feed.holder !== lease.holder || feed.epoch !== lease.epoch) return;',
@@ -148,7 +147,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a lease is renewed when it has expired',
-    patch(processLease, 'ttlMs / RENEWALS_PER_TTL - this.#checkIntervalMs / 2', 'ttlMs'),
+    patch(processLease, 'const intervalMs = this.ttlMs / RENEWALS_PER_TTL;', 'const intervalMs = 1.1 * this.ttlMs;'),
   ),
   engine(
     'a process that lost its lease takes the feeds of others at once',
@@ -164,7 +163,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a process that has ended is not noticed until the next round',
-    patch('src/sync/lease/feed-leases.ts', 'processesChanged: this.#wakeUp.wake', 'processesChanged: () => {}'),
+    patch(
+      'src/sync/lease/feed-leases.ts',
+      "if (event === 'processes changed') this.readEarly();",
+      "if (event === 'processes changed') return;",
+    ),
   ),
   engine(
     'a process takes free feeds beyond its share at once',

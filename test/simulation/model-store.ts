@@ -127,11 +127,11 @@ export class ModelStore implements FeedStore, ProcessStore {
     if (feed !== null) feed.holder = null;
   }
 
-  async renewProcess({ holder, feeds, unusable, ttlMs, renews }: ProcessRenewal): Promise<LivingProcesses> {
+  async renewProcess({ holder, feeds, unusable, ttlMs }: ProcessRenewal): Promise<LivingProcesses> {
     const now = this.now();
     const own = this.processes.get(holder);
     const wasAlive = own !== undefined && isAlive(own, now);
-    if (renews) this.processes.set(holder, { feeds, unusable, renewedAt: now, expiresAt: now + ttlMs });
+    this.processes.set(holder, { feeds, unusable, renewedAt: now, expiresAt: now + ttlMs });
     const others = [...this.processes].filter(([name, process]) => name !== holder && isAlive(process, now));
     const living = new Map([[holder, feeds], ...others.map(([name, process]) => [name, process.feeds] as const)]);
     return { living, wasAlive, clockWasSetBack: own !== undefined && own.renewedAt > now };

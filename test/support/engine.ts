@@ -72,7 +72,7 @@ export function processLease({
 
 /** A schema that can always be used. */
 export function usableSchema(store: FeedStore, name = 'scanfeed'): LeaseSchema {
-  return { name, store, ready: async () => {}, isUsable: async () => true };
+  return { name, store, ready: async () => {} };
 }
 
 /** An observer that does nothing, but for what a test wants to see. */

@@ -132,7 +132,7 @@ export class StoreHistory {
     const ttlMs = chance(0.8) ? LONG_MS : OVER_MS;
     return {
       name: 'renewProcess',
-      args: [{ holder: pick(this.holders), feeds: 2, unusable, ttlMs, renews: chance(0.8) }],
+      args: [{ holder: pick(this.holders), feeds: 2, unusable, ttlMs }],
     };
   }
 

@@ -158,7 +158,7 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
 
 /** Makes a process alive that does nothing: while it is, the feeds that it holds are led. */
 export async function liveAs(connection: StoreConnection, holder = 'test', ttlMs = 3_600_000): Promise<void> {
-  await createProcesses(connection).renewProcess({ holder, feeds: 1, unusable: [], ttlMs, renews: true });
+  await createProcesses(connection).renewProcess({ holder, feeds: 1, unusable: [], ttlMs });
 }
 
 /** Returns a store whose errors are checked for leaks before the caller handles them. */

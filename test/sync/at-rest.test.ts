@@ -41,8 +41,8 @@ it('sends only the necessary requests and statements when the feed is at its end
   calls.clear();
   service.requests.length = 0;
   await clock.advance(10 * MINUTE_MS);
-  // Polled each second. The feed is read each 10 s, which finds requested passes and pending results; the processes each 1.5 s.
-  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, readFeeds: 60, renewProcess: 400 });
+  // Polled each second. The feed is read each 10 s, which finds requested passes and pending results, and the lease is renewed.
+  expect(Object.fromEntries(calls)).toEqual({ commitPage: 600, readFeeds: 60, renewProcess: 60 });
   expect(service.requests).toHaveLength(600);
   // A read of the feed finds a requested pass, which begins within two seconds of it.
   const requested = model.requestBackfill(null, new Date(clock.now()));

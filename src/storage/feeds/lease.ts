@@ -5,8 +5,8 @@ import type { FeedIdentity, LeaseStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
-import { IS_ALIVE, isHeld, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
-import { quoted, type Tables, tablesOf } from '../tables/schema.js';
+import { isHeld, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import { quoted, type Tables } from '../tables/schema.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
 const START_OVERLAP = sql.lit('1 hour');
@@ -23,7 +23,7 @@ export class AnotherService extends Error implements Failure {
   }
 }
 
-/** The holder of the feed is alive, or may be, among the processes of another schema. Held until an operator resolves it. */
+/** The holder of the feed is a process of another schema, and may be alive there. Held until an operator resolves it. */
 export class ProcessesElsewhere extends Error implements Failure {
   override readonly name = 'ProcessesElsewhere';
   readonly kind = 'processes_elsewhere';
@@ -104,23 +104,9 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
     if (stored === undefined) return false;
     if (stored.last_commit_at !== null && stored.base_url !== feed.baseUrl)
       throw new AnotherService(feed, stored.base_url);
-    if (stored.lease_holder !== null && stored.lease_home !== tables.leaseHome) {
-      const home = stored.lease_home ?? tables.schema;
-      if (await mayLive(stored.lease_holder, home))
-        throw new ProcessesElsewhere(feed.name, tables, stored.lease_holder, home);
-      const lost = db.updateTable('feeds').set({ lease_holder: null, lease_home: null });
-      await lost.where('name', '=', feed.name).where('lease_holder', '=', stored.lease_holder).execute();
-    }
+    if (stored.lease_holder !== null && stored.lease_home !== tables.leaseHome)
+      throw new ProcessesElsewhere(feed.name, tables, stored.lease_holder, stored.lease_home ?? tables.schema);
     return true;
-  };
-  /** Returns whether a process of another home is alive; true if its schema cannot be read. */
-  const mayLive = async (holder: string, home: string) => {
-    const { processes } = tablesOf(home);
-    const living = sql`SELECT FROM ${processes} AS process WHERE holder = ${holder} AND ${IS_ALIVE}`.execute(db);
-    return living.then(
-      ({ rows }) => rows.length > 0,
-      () => true,
-    );
   };
   return {
     /** @throws AnotherService, ProcessesElsewhere */

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { ProcessStore } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { IS_ALIVE } from '../tables/lease-columns.js';
@@ -16,15 +16,31 @@ interface Row {
 /** Creates the access to the processes, in the schema of the settings. */
 export function createProcesses({ db, tables: { processes } }: StoreConnection): ProcessStore {
   return {
-    async renewProcess({ holder, feeds, unusable, ttlMs, renews }) {
+    async renewProcess({ holder, feeds, unusable, ttlMs }) {
       const { rows } = await sql<Row>`
         WITH own AS MATERIALIZED (
           SELECT ${IS_ALIVE} AS is_alive, renewed_at > clock_timestamp() AS is_ahead
           FROM ${processes} AS process WHERE holder = ${holder}
+        ),
+        renewed AS (
+          INSERT INTO ${processes} (holder, feeds, unusable, renewed_at, expires_at)
+          VALUES (${holder}, ${feeds}, ${unusable}::text[], clock_timestamp(),
+            clock_timestamp() + ${ttlMs} * interval '1 millisecond')
+          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds, unusable = excluded.unusable,
+            renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
+          RETURNING holder, feeds
+        ),
+        gone AS (
+          -- After the own row is locked, and without rows that another process locks, so that no two wait for each other.
+          DELETE FROM ${processes} WHERE holder IN (
+            SELECT holder FROM ${processes}
+            WHERE holder <> (SELECT holder FROM renewed) AND expires_at < clock_timestamp() - interval ${KEPT_FOR}
+            FOR UPDATE SKIP LOCKED
+          )
         )
-        ${renews ? sql`, ${renewal(processes, { holder, feeds, unusable, ttlMs })}` : sql``}
-        SELECT ${holder} AS holder, ${feeds}::integer AS feeds, COALESCE((SELECT is_alive FROM own), false) AS "wasAlive",
+        SELECT holder, feeds, COALESCE((SELECT is_alive FROM own), false) AS "wasAlive",
           COALESCE((SELECT is_ahead FROM own), false) AS "clockWasSetBack"
+        FROM renewed
         UNION ALL
         SELECT holder, feeds, NULL, NULL FROM ${processes} AS process WHERE holder <> ${holder} AND ${IS_ALIVE}`.execute(
         db,
@@ -41,28 +57,4 @@ export function createProcesses({ db, tables: { processes } }: StoreConnection):
       await sql`DELETE FROM ${processes} WHERE holder = ${holder}`.execute(db);
     },
   };
-}
-
-/** Parts of the statement: renews the lease of a process, and deletes those that expired long ago. */
-function renewal(
-  processes: RawBuilder<unknown>,
-  { holder, feeds, unusable, ttlMs }: Omit<Parameters<ProcessStore['renewProcess']>[0], 'renews'>,
-): RawBuilder<unknown> {
-  return sql`
-        renewed AS (
-          INSERT INTO ${processes} (holder, feeds, unusable, renewed_at, expires_at)
-          VALUES (${holder}, ${feeds}, ${unusable}::text[], clock_timestamp(),
-            clock_timestamp() + ${ttlMs} * interval '1 millisecond')
-          ON CONFLICT (holder) DO UPDATE SET feeds = excluded.feeds, unusable = excluded.unusable,
-            renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
-          RETURNING holder
-        ),
-        gone AS (
-          -- After the own row is locked, and without rows that another process locks, so that no two wait for each other.
-          DELETE FROM ${processes} WHERE holder IN (
-            SELECT holder FROM ${processes}
-            WHERE holder <> (SELECT holder FROM renewed) AND expires_at < clock_timestamp() - interval ${KEPT_FOR}
-            FOR UPDATE SKIP LOCKED
-          )
-        )`;
 }

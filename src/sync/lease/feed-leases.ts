@@ -2,6 +2,7 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedIdentity, LeaseGrant, LeaseStore, StatusStore, StoredFeed } from '../ports/index.js';
 import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
+import { unlessAborted } from '../waiting/unless-aborted.js';
 import { createWakeUp } from '../waiting/wake-up.js';
 import type { ProcessLease, ProcessListener } from './process-lease.js';
 
@@ -18,8 +19,6 @@ export interface LeaseSchema {
   readonly store: LeaseStore & StatusStore;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Returns whether this release can still use the schema. */
-  isUsable(): Promise<boolean>;
 }
 
 /** A read of all feeds that the process follows in a schema. */
@@ -37,29 +36,24 @@ export type FeedsRead =
       readonly isUsable: boolean;
     };
 
-interface Waiting {
-  resolve(read: FeedsRead | null): void;
-  reject(bug: unknown): void;
-}
-
 /** The feeds that a process follows in a schema. It reads them at intervals, in one statement, for leaders and standbys alike. */
 export class FeedLeases {
   readonly #followed = new Set<string>();
-  readonly #waiting = new Set<Waiting>();
   readonly #wakeUp;
   readonly #listener: ProcessListener;
   readonly #limitTaking = limitConcurrency(TAKEN_AT_ONCE);
   #followsNone = new AbortController();
   #isReading = false;
+  #next = upcomingRead();
 
   constructor(
     readonly process: ProcessLease,
     private readonly schema: LeaseSchema,
   ) {
     this.#wakeUp = createWakeUp(process.clock);
-    this.#listener = {
-      processesChanged: this.#wakeUp.wake,
-      clockWasSetBack: () => void process.retryUntilDone(() => schema.store.forgetFreshness(process.holder)),
+    this.#listener = (event) => {
+      if (event === 'processes changed') this.readEarly();
+      else void process.retryUntilDone(() => schema.store.forgetFreshness(process.holder));
     };
   }
 
@@ -85,25 +79,14 @@ export class FeedLeases {
     this.#followsNone.abort();
   }
 
-  /**
-   * Waits for a read of a followed feed that begins after this call. Resolves with null when the signal aborts; rejects only because of
-   * a bug.
-   * @param immediately whether it begins as soon as possible, unless the last one failed
-   */
-  nextRead(signal: AbortSignal, immediately = false): Promise<FeedsRead | null> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return resolve(null);
-      const end = (read: FeedsRead | null) => {
-        this.#waiting.delete(waiting);
-        signal.removeEventListener('abort', aborted);
-        resolve(read);
-      };
-      const aborted = () => end(null);
-      const waiting: Waiting = { resolve: end, reject };
-      signal.addEventListener('abort', aborted, { once: true });
-      this.#waiting.add(waiting);
-      if (immediately) this.#wakeUp.wake();
-    });
+  /** Waits for a read that begins after this call. Resolves with null when the signal aborts; rejects only because of a bug. */
+  nextRead(signal: AbortSignal): Promise<FeedsRead | null> {
+    return unlessAborted(this.#next.read, signal);
+  }
+
+  /** Ends the pause before the next read, unless the last one failed. */
+  readEarly(): void {
+    this.#wakeUp.wake();
   }
 
   /**
@@ -125,16 +108,6 @@ export class FeedLeases {
     return this.#limitTaking(take, { signal });
   }
 
-  /**
-   * Returns whether a lease is still held. It is not if a newer release has taken over the schema: the feed waits as a standby until this
-   * release can use it again. Rejects if the store failed.
-   */
-  async isHeld({ feed, holder, epoch }: LeaseGrant): Promise<boolean> {
-    if (!(await this.schema.isUsable())) return false;
-    const stored = (await this.schema.store.readFeeds([feed])).get(feed);
-    return stored?.holder === holder && stored.epoch === epoch;
-  }
-
   /** Gives a feed back, so that another process need not wait for the end of this one. Never rejects. */
   async release(lease: LeaseGrant): Promise<void> {
     this.process.share.release(lease.feed);
@@ -151,9 +124,10 @@ export class FeedLeases {
       if (this.#followed.size === 0) break;
       const begunAt = clock.monotonic();
       // A feed that begins to wait during a read needs a newer one: it may have been taken or released meanwhile.
-      const waiting = [...this.#waiting];
-      const read = await this.#read(failures);
-      for (const { resolve } of waiting) resolve(read);
+      const next = this.#next;
+      this.#next = upcomingRead();
+      next.resolve(this.#read(failures));
+      const read = await next.read;
       failures = 'error' in read ? failures + 1 : 0;
       pauseMs = 'error' in read ? read.pauseMs : await this.#pause(begunAt);
     }
@@ -167,11 +141,8 @@ export class FeedLeases {
    */
   async #pause(begunAt: number): Promise<number> {
     const { clock, share } = this.process;
-    const leadsAll = [...this.#followed].every((feed) => share.leads(feed));
-    const dueInMs = pauseUntilPoll(
-      leadsAll && !share.exceedsShare() ? MAX_INTERVAL_MS : this.intervalMs,
-      clock.monotonic() - begunAt,
-    );
+    const isAtRest = share.leadsAll(this.#followed) && !share.exceedsShare();
+    const dueInMs = pauseUntilPoll(isAtRest ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
     const isEarly = await this.#wakeUp.sleep(dueInMs, this.#followsNone.signal);
     return isEarly ? Math.max(0, MIN_INTERVAL_MS - (clock.monotonic() - begunAt)) : 0;
   }
@@ -200,7 +171,18 @@ export class FeedLeases {
 
   readonly #fail = (bug: unknown): void => {
     this.#isReading = false;
-    for (const { reject } of this.#waiting) reject(bug);
-    this.#waiting.clear();
+    this.#next.reject(bug);
+    this.#next = upcomingRead();
   };
+}
+
+/** A read that has not begun. */
+function upcomingRead() {
+  let resolve: (read: Promise<FeedsRead>) => void = () => {};
+  let reject: (bug: unknown) => void = () => {};
+  const read = new Promise<FeedsRead>((...settle) => {
+    [resolve, reject] = settle;
+  });
+  read.catch(() => {}); // perhaps no feed waits for it
+  return { read, resolve, reject };
 }

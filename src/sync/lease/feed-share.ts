@@ -42,22 +42,28 @@ export class FeedShare {
     return this.#followed.size;
   }
 
-  /** Sets the living processes with their numbers of feeds, this one included. */
-  setProcesses(living: ReadonlyMap<string, number>, holder: string): void {
+  /** Sets the living processes with their numbers of feeds, this one included. Returns whether other ones live than before. */
+  setProcesses(living: ReadonlyMap<string, number>, holder: string): boolean {
     const others = new Map([...living].filter(([process]) => process !== holder));
     const isSame = others.size === this.#others.size && [...others.keys()].every((other) => this.#others.has(other));
     this.#others = others;
-    if (isSame) return;
+    if (isSame) return false;
     this.#surplus.clear();
     // The shares have changed, so other processes may now take feeds that they left free before.
     this.#freeSince.clear();
     for (const feed of this.#led.keys()) this.#led.set(feed, { kept: false });
+    return true;
   }
 
   /** Records whether a feed was free when it was read. */
   recordRead(feed: string, isFree: boolean, now: number): void {
     if (!isFree) this.#freeSince.delete(feed);
     else if (!this.#freeSince.has(feed)) this.#freeSince.set(feed, now);
+  }
+
+  /** Returns for how long a feed has been free while the set of processes was unchanged; 0 if it is not free. */
+  freeForMs(feed: string, now: number): number {
+    return now - (this.#freeSince.get(feed) ?? now);
   }
 
   /**
@@ -67,14 +73,14 @@ export class FeedShare {
    */
   mayTake(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
     const exceedsShare = this.#counted().length >= this.#share();
-    if (exceedsShare && now - Math.max(othersFrom, this.#freeSince.get(feed) ?? now) < this.ttlMs) return false;
+    if (exceedsShare && Math.min(this.freeForMs(feed, now), now - othersFrom) < this.ttlMs) return false;
     this.#led.set(feed, { kept: exceedsShare });
     return true;
   }
 
-  /** Returns whether the process leads a feed, or is taking it. */
-  leads(feed: string): boolean {
-    return this.#led.has(feed);
+  /** Returns whether the process leads all of these feeds, or is taking them. False if there are none yet. */
+  leadsAll(feeds: ReadonlySet<string> = this.#followed): boolean {
+    return feeds.size > 0 && [...feeds].every((feed) => this.#led.has(feed));
   }
 
   /** Takes a feed, even beyond the share, that already belongs to this process. */

@@ -14,19 +14,16 @@ export async function keepLease(
   work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
-  let isFailing = false;
   for (;;) {
     const read = await leases.nextRead(signal);
     if (read === null) return;
     if ('error' in read) {
-      isFailing = true;
       observer.failed('lease', read.error, read.pauseMs);
       if (!read.isUsable) return; // a newer release has taken over the schema
       continue;
     }
     recovery.answered();
-    if (isFailing) observer.recovered('lease');
-    isFailing = false;
+    observer.recovered('lease');
     const feed = read.feeds.get(lease.feed) as StoredFeed;
     if (feed.holder !== lease.holder || feed.epoch !== lease.epoch) return;
     if (leases.process.share.isSurplus(lease.feed, read.askedAt)) return;

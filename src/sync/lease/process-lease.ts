@@ -6,8 +6,8 @@ import { FeedShare } from './feed-share.js';
 
 /** Number of renewals within the time to live of a lease. Two in a row may fail. */
 const RENEWALS_PER_TTL = 3;
-/** Maximum time between two checks of which processes are alive, milliseconds: the feeds of one that has ended wait for it. */
-const MAX_CHECK_INTERVAL_MS = 1_500;
+/** Maximum time between two renewals of a process that stands by for feeds, milliseconds: they wait for it to notice that another ended. */
+const STANDBY_INTERVAL_MS = 1_500;
 
 export interface ProcessParts {
   readonly clock: Clock;
@@ -22,24 +22,18 @@ export interface ProcessParts {
   readonly ready: () => Promise<void>;
 }
 
-/** Events of the process lease, for the feeds of a schema. */
-export interface ProcessListener {
-  /** Other processes live than before. */
-  readonly processesChanged: () => void;
-  /** The clock of the database was set back. */
-  readonly clockWasSetBack: () => void;
-}
+/** Called when other processes live than before, and when the clock of the database was set back. */
+export type ProcessListener = (event: 'processes changed' | 'clock was set back') => void;
 
 /**
- * The lease of this process. One statement renews it, and with it all feeds that the process leads; the same statement, without the
- * renewal, finds out in between which processes live. All times are monotonic, milliseconds.
+ * The lease of this process. One statement renews it, and with it all feeds that the process leads, and returns which processes live. All
+ * times are monotonic, milliseconds.
  */
 export class ProcessLease {
   readonly clock: Clock;
   readonly holder: string;
   readonly ttlMs: number;
   readonly share: FeedShare;
-  readonly #checkIntervalMs: number;
   readonly #listeners = new Set<ProcessListener>();
   /** Since when the feeds of a schema cannot be read. */
   readonly #unreadSince = new Map<string, number>();
@@ -56,7 +50,6 @@ export class ProcessLease {
     this.clock = parts.clock;
     this.holder = parts.holder;
     this.ttlMs = parts.ttlMs;
-    this.#checkIntervalMs = Math.min(parts.ttlMs / RENEWALS_PER_TTL, MAX_CHECK_INTERVAL_MS);
     this.share = new FeedShare(parts.ttlMs, parts.ttlMs / RENEWALS_PER_TTL);
   }
 
@@ -71,7 +64,7 @@ export class ProcessLease {
     this.#listeners.delete(listener);
   }
 
-  /** Runs a statement. If it fails temporarily, repeats it after later checks until it succeeds. Never rejects. */
+  /** Runs a statement. If it fails temporarily, repeats it after later renewals until it succeeds. Never rejects. */
   async retryUntilDone(statement: () => Promise<void>): Promise<void> {
     await statement().catch((error: unknown) => {
       if (classifyError(error).action === 'retry') this.#failed.add(statement);
@@ -91,11 +84,11 @@ export class ProcessLease {
   /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     const { clock, store } = this.parts;
-    for (let pauseMs = this.#checkIntervalMs; !signal.aborted; ) {
+    for (let pauseMs = this.#intervalMs(); !signal.aborted; ) {
       await clock.sleep(pauseMs, signal);
       const begunAt = clock.monotonic();
-      if (this.#hasJoined() && !signal.aborted) await this.#check().then(this.#retryFailed, () => {});
-      pauseMs = pauseUntilPoll(this.#checkIntervalMs, clock.monotonic() - begunAt);
+      if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
+      pauseMs = pauseUntilPoll(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
     if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
@@ -128,33 +121,33 @@ export class ProcessLease {
     return this.#renewedAt > Number.NEGATIVE_INFINITY;
   }
 
+  /** Time between two renewals, milliseconds. */
+  #intervalMs(): number {
+    const intervalMs = this.ttlMs / RENEWALS_PER_TTL;
+    return this.share.leadsAll() ? intervalMs : Math.min(intervalMs, STANDBY_INTERVAL_MS);
+  }
+
   /** Renews the lease for the first time, and ends those of dead predecessors: later, two containers might end each other's. */
   async #join(): Promise<void> {
     await this.parts.ready();
-    await this.#check();
+    await this.#renew();
     const dead = [...this.#living.keys()].filter((other) => other !== this.holder && this.parts.isDead(other));
     for (const predecessor of dead) await this.parts.store.removeProcess(predecessor);
     this.#setLiving(new Map([...this.#living].filter(([other]) => !dead.includes(other))));
   }
 
-  /** Finds out which processes are alive, and renews the lease if a third of it has passed. */
-  async #check(): Promise<void> {
+  async #renew(): Promise<void> {
     const { clock, store, holder, ttlMs } = this.parts;
     const askedAt = clock.monotonic();
-    const renews = askedAt - this.#renewedAt >= ttlMs / RENEWALS_PER_TTL - this.#checkIntervalMs / 2;
-    const isFirst = !this.#hasJoined();
     try {
       // During an outage no schema could be read: that says nothing about one of them.
       if (this.#failure !== null) this.#unreadSince.clear();
       const given = { feeds: this.share.followed(), unusable: this.#unusable(askedAt), ttlMs };
-      const { living, wasAlive, clockWasSetBack } = await store.renewProcess({ holder, ...given, renews });
+      const { living, wasAlive, clockWasSetBack } = await store.renewProcess({ holder, ...given });
       this.#failure = null;
-      if (renews) this.#renewedAt = askedAt;
-      if (!wasAlive && !isFirst) {
-        this.#takesFrom = askedAt + ttlMs;
-        if (!renews) this.#renewedAt = askedAt - ttlMs;
-      }
-      if (clockWasSetBack) for (const listener of this.#listeners) listener.clockWasSetBack();
+      if (!wasAlive && this.#hasJoined()) this.#takesFrom = askedAt + ttlMs;
+      this.#renewedAt = askedAt;
+      if (clockWasSetBack) for (const listener of this.#listeners) listener('clock was set back');
       this.#setLiving(living);
     } catch (error) {
       this.#failure = error;
@@ -173,10 +166,9 @@ export class ProcessLease {
   }
 
   #setLiving(living: ReadonlyMap<string, number>): void {
-    const before = this.#living;
     this.#living = living;
-    this.share.setProcesses(living, this.holder);
-    const isSame = living.size === before.size && [...living.keys()].every((process) => before.has(process));
-    if (!isSame) for (const listener of this.#listeners) listener.processesChanged();
+    if (this.share.setProcesses(living, this.holder)) {
+      for (const listener of this.#listeners) listener('processes changed');
+    }
   }
 }

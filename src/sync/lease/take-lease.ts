@@ -26,24 +26,20 @@ class FeedLocked extends Error implements Failure {
  * Waits until this process leads the feed; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
  * @param admit rejects if the feed does not belong in its schema; called before each attempt, since taking a feed creates it, and an
  *   operator may forget it between two
- * @param wasLed whether this process has just led the feed; then the first attempt needs no `admit`, which may ask the service
  */
 export async function takeLease(
   context: FeedContext,
   signal: AbortSignal,
   admit: (signal: AbortSignal) => Promise<void>,
-  wasLed = false,
 ): Promise<LeaseGrant | null> {
   const { clock, observer, leases } = context;
   const { identity, stepMs } = context.settings;
-  let isAdmitted = wasLed;
   let failures = 0;
-  let attemptFailed = false;
-  let freeSince: number | null = null;
   let pauseMs = 0;
+  leases.readEarly();
   for (;;) {
     observer.ticked(pauseMs + stepMs);
-    const read = await leases.nextRead(signal, pauseMs === 0);
+    const read = await leases.nextRead(signal);
     if (read === null) return null;
     if ('error' in read) {
       failures += 1;
@@ -56,24 +52,21 @@ export async function takeLease(
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      freeSince = status.leaseHolder === null ? (freeSince ?? read.askedAt) : null;
-      const isTried = mayTake(feed, leases.process.holder, identity);
-      if (isTried && !isAdmitted) await admit(signal);
-      isAdmitted = false;
-      const lease = isTried ? await attemptToTake(feed, context, signal) : null;
-      const freeMs = freeSince === null || lease !== null ? 0 : read.askedAt - freeSince;
-      if (freeMs > leases.process.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
-      // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
-      if (isTried && lease === null && attemptFailed) continue;
-      // Reported even without failures here: it may be the first success since renewals failed.
+      if (!mayTake(feed, leases.process.holder, identity)) {
+        observer.recovered('lease');
+        failures = 0;
+        continue;
+      }
+      await admit(signal);
+      const lease = await attemptToTake(feed, context, signal);
+      const freeMs = leases.process.share.freeForMs(identity.name, read.askedAt);
+      if (lease === null && freeMs > leases.process.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
+      if (lease === null) continue; // not a recovery: the cause of a failed attempt may persist
       observer.recovered('lease');
-      failures = 0;
-      attemptFailed = false;
-      if (lease !== null) return lease;
+      return lease;
     } catch (error) {
       if (signal.aborted) return null;
       failures += 1;
-      attemptFailed = true;
       const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed('lease', error, failurePauseMs);
       observer.ticked(failurePauseMs);

@@ -93,7 +93,7 @@ export interface LeaseStore {
 
 /** Keeps the leases of processes. */
 export interface ProcessStore {
-  /** Renews the lease of a process if wanted, and returns the living ones. */
+  /** Renews the lease of a process, and returns the living ones. */
   renewProcess(renewal: ProcessRenewal): Promise<LivingProcesses>;
   removeProcess(holder: string): Promise<void>;
 }
@@ -105,8 +105,6 @@ export interface ProcessRenewal {
   /** Schemas whose feeds it can no longer read; there it does not count as alive. */
   readonly unusable: readonly string[];
   readonly ttlMs: number;
-  /** Whether to renew the lease, or only to read the living processes. */
-  readonly renews: boolean;
 }
 
 export interface LivingProcesses {

@@ -24,7 +24,7 @@ const kill = (holder: string) =>
     expires_at = clock_timestamp() - interval '1 millisecond' WHERE holder = ${holder}`);
 const unusableFor = (holder: string, schema: string) =>
   createProcesses(bench.connection).renewProcess({
-    ...{ holder, feeds: 1, unusable: [schema], ttlMs: 30_000, renews: true },
+    ...{ holder, feeds: 1, unusable: [schema], ttlMs: 30_000 },
   });
 
 beforeEach(async () => {

@@ -31,7 +31,7 @@ const take = async (holder: string, feeds: readonly string[]) => {
 };
 const renew = (holder: string) =>
   createProcesses(connectStore(leaseDatabase, TEST_SCHEMA)).renewProcess({
-    ...{ holder, feeds: FEEDS.length, unusable: [], ttlMs: 30_000, renews: true },
+    ...{ holder, feeds: FEEDS.length, unusable: [], ttlMs: 30_000 },
   });
 /** The clock of the database decides, and a test cannot move it. */
 const expire = (holder: string) =>

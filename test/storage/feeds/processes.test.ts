@@ -12,10 +12,9 @@ const TTL_MS = 30_000;
 
 const renew = (holder: string, over: Partial<ProcessRenewal> = {}) =>
   createProcesses(bench.connection).renewProcess({
-    ...{ holder, feeds: 10, unusable: [], ttlMs: TTL_MS, renews: true },
+    ...{ holder, feeds: 10, unusable: [], ttlMs: TTL_MS },
     ...over,
   });
-const look = (holder: string) => renew(holder, { renews: false });
 const stored = () => bench.rows(sql<{ holder: string }>`SELECT holder FROM ${tables.processes} ORDER BY 1`);
 /** Makes a row older: the clock of the database decides, and a test cannot move it. */
 const age = (holder: string, interval: string) =>
@@ -48,16 +47,12 @@ describe('the living processes', () => {
     expect([...(await renew('b')).living.keys()].sort()).toEqual(['a', 'b', 'd']);
   });
 
-  it.each([true, false])('include the one that asks, whether it renews: %s', async (renews) => {
-    expect((await renew('a', { renews, feeds: 3 })).living).toEqual(new Map([['a', 3]]));
-  });
-
   it('do not include those that renewed before the clock was set back, until they renew again', async () => {
     await renew('killed');
     await age('killed', '-1 minute');
-    expect([...(await look('a')).living.keys()]).toEqual(['a']);
+    expect([...(await renew('a')).living.keys()]).toEqual(['a']);
     await renew('killed');
-    expect([...(await look('a')).living.keys()].sort()).toEqual(['a', 'killed']);
+    expect([...(await renew('a')).living.keys()].sort()).toEqual(['a', 'killed']);
   });
 });
 
@@ -72,55 +67,39 @@ describe('the renewal of a process', () => {
     ).toEqual([{ holder: 'a', feeds: 11, unusable: ['y', 'z'], ttl: expect.closeTo(TTL_MS / 1000, 1) }]);
   });
 
-  it('moves the expiry only if it renews', async () => {
+  it('moves the expiry', async () => {
     await renew('a');
     await age('a', '10 seconds');
     const before = await timesOf('a');
-    await look('a');
-    expect(await timesOf('a')).toEqual(before);
     await renew('a');
     expect(await timesOf('a')).not.toEqual(before);
   });
 
-  it('creates no row if it does not renew', async () => {
-    await look('a');
-    expect(await stored()).toEqual([]);
+  it('reports that it was not alive when its row is missing', async () => {
+    expect(await renew('a')).toMatchObject({ wasAlive: false, clockWasSetBack: false });
   });
 
-  describe.each([
-    ['renews', true],
-    ['only looks', false],
-  ])('when the process %s', (_, renews) => {
-    const ask = () => renew('a', { renews });
+  it('reports that it was alive when its lease is valid', async () => {
+    await renew('a');
+    expect(await renew('a')).toMatchObject({ wasAlive: true, clockWasSetBack: false });
+  });
 
-    it('reports that it was not alive when its row is missing', async () => {
-      expect(await ask()).toMatchObject({ wasAlive: false, clockWasSetBack: false });
-    });
+  it('reports that it was not alive when its lease has expired', async () => {
+    await renew('a');
+    await age('a', '31 seconds');
+    expect(await renew('a')).toMatchObject({ wasAlive: false, clockWasSetBack: false });
+  });
 
-    it('reports that it was alive when its lease is valid', async () => {
-      await renew('a');
-      expect(await ask()).toMatchObject({ wasAlive: true, clockWasSetBack: false });
-    });
-
-    it('reports that it was not alive when its lease has expired', async () => {
-      await renew('a');
-      await age('a', '31 seconds');
-      expect(await ask()).toMatchObject({ wasAlive: false, clockWasSetBack: false });
-    });
-
-    it('reports that the clock was set back when its row is of the future', async () => {
-      await renew('a');
-      await age('a', '-1 minute');
-      expect(await ask()).toMatchObject({ wasAlive: false, clockWasSetBack: true });
-    });
+  it('reports that the clock was set back when its row is of the future', async () => {
+    await renew('a');
+    await age('a', '-1 minute');
+    expect(await renew('a')).toMatchObject({ wasAlive: false, clockWasSetBack: true });
   });
 
   it('deletes others an hour after they expired', async () => {
     for (const holder of ['a', 'b']) await renew(holder);
     await age('a', '61 minutes');
     await age('b', '59 minutes');
-    await look('c');
-    expect(await stored()).toEqual([{ holder: 'a' }, { holder: 'b' }]);
     await renew('c');
     expect(await stored()).toEqual([{ holder: 'b' }, { holder: 'c' }]);
   });

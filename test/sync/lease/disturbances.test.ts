@@ -5,7 +5,7 @@ import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { type Choices, choicesFrom } from '../../simulation/random-choices.js';
 import { engineContext, processLease } from '../../support/engine.js';
-import { FEEDS, LeaseCluster, LOOK_MS, ROUND_MS, SCHEMA_FOR_TWO, TTL_MS } from '../../support/lease-cluster.js';
+import { FEEDS, LeaseCluster, ROUND_MS, SCHEMA_FOR_TWO, STANDBY_MS, TTL_MS } from '../../support/lease-cluster.js';
 import type { LeaseProcess } from '../../support/lease-process.js';
 import { cases } from '../../support/thorough.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -104,7 +104,7 @@ describe('no feed changes its process', () => {
   it('when two renewals in a row fail', async () => {
     const { cluster, first, epochs } = await shared();
     cluster.faultsOf(first).cannotRenew = true;
-    await cluster.clock.advance((2 / 3) * TTL_MS - LOOK_MS);
+    await cluster.clock.advance((2 / 3) * TTL_MS - STANDBY_MS);
     cluster.faultsOf(first).cannotRenew = false;
     await expectNoneMoved(cluster, epochs);
   });
@@ -133,7 +133,7 @@ describe('all feeds are led by the processes that live, evenly', () => {
     const failOver = cluster.snapshot();
     await cluster.stop(third);
     failOver();
-    await cluster.clock.advance(TTL_MS + LOOK_MS + ROUND_MS + LOOK_MS);
+    await cluster.clock.advance(TTL_MS + STANDBY_MS + ROUND_MS + STANDBY_MS);
     expect(await cluster.allLed()).toEqual([...FEEDS].sort());
     await expectEvenShares(cluster);
   });
@@ -174,7 +174,7 @@ describe('all feeds are led by the processes that live, evenly', () => {
     const { cluster, first } = await shared();
     cluster.kill(first);
     cluster.databaseAheadMs = -HOUR_MS;
-    await cluster.clock.advance(TTL_MS + 3 * LOOK_MS + ROUND_MS);
+    await cluster.clock.advance(TTL_MS + 3 * STANDBY_MS + ROUND_MS);
     expect(await cluster.allLed()).toEqual([...FEEDS].sort());
     await cluster.clock.advance(2 * HOUR_MS); // its row is alive again for the time to live
     await expectEvenShares(cluster);
@@ -183,7 +183,7 @@ describe('all feeds are led by the processes that live, evenly', () => {
   it('when a process was paused: the others have taken its feeds, and it is a standby until they give some back', async () => {
     const { cluster, first } = await shared();
     const thaw = first.freeze();
-    await cluster.clock.advance(TTL_MS + LOOK_MS + 2 * ROUND_MS);
+    await cluster.clock.advance(TTL_MS + STANDBY_MS + 2 * ROUND_MS);
     expect(await counts(cluster)).toEqual([0, 6, 6]);
     thaw();
     await cluster.clock.advance(ROUND_MS);
@@ -194,7 +194,7 @@ describe('all feeds are led by the processes that live, evenly', () => {
   it('when a process was cut off from the database: the others have taken its feeds', async () => {
     const { cluster, first } = await shared();
     cluster.faultsOf(first).isCutOff = true;
-    await cluster.clock.advance(TTL_MS + LOOK_MS + 2 * ROUND_MS);
+    await cluster.clock.advance(TTL_MS + STANDBY_MS + 2 * ROUND_MS);
     expect(await counts(cluster)).toEqual([0, 6, 6]);
     expect(first.leads.size).toBe(4); // it cannot know, and its commits are fenced
     cluster.faultsOf(first).isCutOff = false;
@@ -227,7 +227,7 @@ describe('all feeds are led by the processes that live, evenly', () => {
   it('when one of them could not renew its lease for a while', async () => {
     const { cluster, first } = await shared();
     cluster.faultsOf(first).cannotRenew = true;
-    await cluster.clock.advance(TTL_MS + LOOK_MS + 2 * ROUND_MS);
+    await cluster.clock.advance(TTL_MS + STANDBY_MS + 2 * ROUND_MS);
     expect(await counts(cluster)).toEqual([0, 6, 6]);
     cluster.faultsOf(first).cannotRenew = false;
     await expectEvenShares(cluster);

@@ -9,13 +9,13 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 
 const TTL_MS = 30_000;
 const INTERVAL_MS = TTL_MS / 3;
-const LOOK_MS = 1_500;
+const STANDBY_MS = 1_500;
 const FEEDS = ['a', 'b', 'c'];
 
 /** A signal that does not abort. */
 const never = () => new AbortController().signal;
 
-interface SetupOptions extends Partial<Pick<LeaseSchema, 'ready' | 'isUsable'>> {
+interface SetupOptions extends Partial<Pick<LeaseSchema, 'ready'>> {
   /** Replaces methods of the store. */
   readonly over?: Partial<ModelStore>;
   readonly ttlMs?: number;
@@ -41,7 +41,8 @@ function setup({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
   const leases = new FeedLeases(process, { ...usableSchema(counted), ...schema });
   const read = (feed: string, immediately = true, signal = never()) => {
     leases.follow(feed);
-    return leases.nextRead(signal, immediately);
+    if (immediately) leases.readEarly();
+    return leases.nextRead(signal);
   };
   /** Follows the feeds, and waits until nothing more happens at their start. */
   const begin = async (...feeds: readonly string[]) => {
@@ -55,7 +56,7 @@ function setup({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
     return lease;
   };
   const live = (holder: string, feeds = 1, ofTtlMs = TTL_MS) =>
-    store.renewProcess({ holder, feeds, unusable: [], ttlMs: ofTtlMs, renews: true });
+    store.renewProcess({ holder, feeds, unusable: [], ttlMs: ofTtlMs });
   const reads = () => calls.filter((call) => call.endsWith('readFeeds')).map((call) => Number.parseFloat(call));
   return { clock, store, calls, reads, process, leases, read, begin, take, live };
 }
@@ -123,7 +124,7 @@ describe('a read', () => {
     await live('other');
     await begin('a');
     await store.removeProcess('other');
-    await clock.advance(LOOK_MS);
+    await clock.advance(STANDBY_MS);
     expect(reads()).toHaveLength(1);
   });
 
@@ -185,7 +186,8 @@ describe('a read', () => {
     const other = read('b');
     await clock.advance(200);
     const { epoch } = await clock.run(take('a'));
-    const next = leases.nextRead(never(), true);
+    leases.readEarly();
+    const next = leases.nextRead(never());
     await clock.run(other);
     expect(found(await clock.run(next)).feeds.get('a')).toMatchObject({ holder: 'process', epoch });
   });
@@ -332,7 +334,7 @@ describe('a read that fails', () => {
     await clock.advance(TTL_MS - 1_000);
     expect(await clock.run(leases.nextRead(never()))).toMatchObject({ error: { kind: 'pool_exhausted' } });
     store.renewProcess = renewProcess;
-    await clock.advance(LOOK_MS);
+    await clock.advance(STANDBY_MS);
     expect(found(await clock.run(leases.nextRead(never()))).feeds.has('a')).toBe(true);
   });
 
@@ -458,30 +460,6 @@ describe('the taking of feeds', () => {
 });
 
 describe('a lease', () => {
-  it('is held until another process takes the feed or a command raises the epoch', async () => {
-    const { store, begin, take, leases } = setup();
-    await begin('a');
-    const first = await take('a');
-    expect(await leases.isHeld(first)).toBe(true);
-    store.rewind('a', null);
-    expect(await leases.isHeld(first)).toBe(false);
-    const second = await take('a', 'process');
-    expect(await leases.isHeld(second)).toBe(true);
-    store.processes.clear();
-    expect(await leases.isHeld(second)).toBe(true); // no other process has taken it
-    await store.acquireLease(testFeed({ name: 'a' }), 'other');
-    expect(await leases.isHeld(second)).toBe(false);
-  });
-
-  it('is not held when a newer release has taken over the schema', async () => {
-    let isUsable = true;
-    const { begin, take, leases } = setup({ isUsable: async () => isUsable });
-    await begin('a');
-    const lease = await take('a');
-    isUsable = false;
-    expect(await leases.isHeld(lease)).toBe(false);
-  });
-
   it('is free for other processes at once when it was released, and no longer counts', async () => {
     const { store, live, begin, take, leases } = setup();
     await live('other', 2, 3_600_000);
@@ -526,7 +504,7 @@ it('the freshness of the feeds that a process leads is forgotten when the clock 
   const setClockBack = async () => {
     const row = store.processes.get('process');
     if (row !== undefined) store.processes.set('process', { ...row, renewedAt: clock.monotonic() + 3_600_000 });
-    await clock.advance(2 * LOOK_MS);
+    await clock.advance(2 * STANDBY_MS);
   };
   await begin(...FEEDS);
   await take('a');

@@ -26,11 +26,17 @@ interface Given {
 async function keep(reads: readonly FeedsRead[], { surplus = [] }: Given = {}) {
   const said: string[] = [];
   const left = [...reads];
+  let isFailing = false;
   const context = {
     observer: {
-      failed: (stage: string, { kind }: StoreFailure, pauseMs: number) =>
-        said.push(`${stage} ${kind}, pause ${pauseMs}`),
-      recovered: (stage: string) => said.push(`${stage} recovered`),
+      failed: (stage: string, { kind }: StoreFailure, pauseMs: number) => {
+        isFailing = true;
+        said.push(`${stage} ${kind}, pause ${pauseMs}`);
+      },
+      recovered: (stage: string) => {
+        if (isFailing) said.push(`${stage} recovered`);
+        isFailing = false;
+      },
       status: ({ pendingResults }: { readonly pendingResults: number }) => said.push(`${pendingResults} pending`),
     },
     recovery: { answered: () => said.push('answered') },

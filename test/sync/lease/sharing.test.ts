@@ -10,11 +10,11 @@ import { entryJson } from '../../support/entries.js';
 import {
   FEEDS,
   LeaseCluster,
-  LOOK_MS,
   ONE_SCHEMA,
   ROUND_MS,
   SCHEMA_EACH,
   SCHEMA_FOR_TWO,
+  STANDBY_MS,
   TTL_MS,
 } from '../../support/lease-cluster.js';
 import { cases } from '../../support/thorough.js';
@@ -96,7 +96,7 @@ describe.each([
     const cluster = new LeaseCluster(1, schemaOf);
     const [first] = await cluster.startShared(2);
     if (first !== undefined) cluster.kill(first);
-    await cluster.clock.advance(TTL_MS + LOOK_MS + ROUND_MS);
+    await cluster.clock.advance(TTL_MS + STANDBY_MS + ROUND_MS);
     expect(await counts(cluster)).toEqual([12]);
     await cluster.stopAll();
   });

@@ -34,13 +34,11 @@ interface Given {
   readonly attempts?: readonly (Error | null)[];
   readonly admit?: () => Promise<void>;
   readonly filtersBefore?: typeof DEFAULT_FILTERS;
-  readonly wasLed?: boolean;
 }
 
-/** A feed that is taken after these reads; without more of them, it is stopped. The reports, and which reads were urgent. */
-function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefore, wasLed }: Given = {}) {
+/** A feed that is taken after these reads; without more of them, it is stopped. The reports. */
+function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefore }: Given = {}) {
   const said: string[] = [];
-  const urgent: boolean[] = [];
   const left = [...reads];
   const outcomes = [...attempts];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: filtersBefore ?? null };
@@ -58,11 +56,9 @@ function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefor
     },
     leases: {
       intervalMs: 10_000,
-      process: { ttlMs: 30_000, holder: 'pod-1', aliveUntil: () => 30_005 },
-      nextRead: async (_: AbortSignal, immediately: boolean) => {
-        urgent.push(immediately);
-        return left.shift() ?? null;
-      },
+      process: { ttlMs: 30_000, holder: 'pod-1', aliveUntil: () => 30_005, share: { freeForMs: () => 0 } },
+      readEarly: () => said.push('early read'),
+      nextRead: async () => left.shift() ?? null,
       take: async (_: unknown, storedHolder: string | null) => {
         said.push(`attempt at the feed of ${storedHolder}`);
         const outcome = outcomes.shift();
@@ -74,23 +70,27 @@ function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefor
   const admitted = async () => {
     await admit?.();
   };
-  const take = () => takeLease(context, new AbortController().signal, admitted, wasLed);
-  return { said, urgent, lease, take };
+  const take = () => takeLease(context, new AbortController().signal, admitted);
+  return { said, lease, take };
 }
 
 describe('a standby', () => {
   it('takes a free feed at once, and reports a recovery: the lease may have been lost during an outage', async () => {
-    const { said, urgent, lease, take } = setup([FREE]);
+    const { said, lease, take } = setup([FREE]);
     expect(await take()).toBe(lease);
-    expect(said).toEqual(['status', 'attempt at the feed of null', 'leading until 30005', 'lease recovered']);
-    expect(urgent).toEqual([true]);
+    expect(said).toEqual([
+      'early read',
+      'status',
+      'attempt at the feed of null',
+      'leading until 30005',
+      'lease recovered',
+    ]);
   });
 
   it('makes no attempt while another process leads the feed, and reports its figures at the usual intervals', async () => {
-    const { said, urgent, take } = setup([LED, LED]);
+    const { said, take } = setup([LED, LED]);
     expect(await take()).toBeNull();
-    expect(said).toEqual(['status', 'lease recovered', 'status', 'lease recovered']);
-    expect(urgent).toEqual([true, false, false]);
+    expect(said).toEqual(['early read', 'status', 'lease recovered', 'status', 'lease recovered']);
   });
 
   it.each([
@@ -107,20 +107,19 @@ describe('a standby', () => {
     const elsewhere = found('pod-2', {}, 'https://elsewhere.test/v1');
     const { said, take } = setup([elsewhere], { attempts: [new ModelFailure('another_service', 'hold')] });
     expect(await take()).toBeNull();
-    expect(said).toEqual(['status', 'attempt at the feed of pod-2', 'lease another_service, pause 1000']);
+    expect(said).toEqual(['early read', 'status', 'attempt at the feed of pod-2', 'lease another_service, pause 1000']);
   });
 
   it('makes no attempt at a feed that nothing was read of, whose address may be replaced', async () => {
     const { said, take } = setup([found('pod-2', {}, null)]);
     expect(await take()).toBeNull();
-    expect(said).toEqual(['status', 'lease recovered']);
+    expect(said).toEqual(['early read', 'status', 'lease recovered']);
   });
 
   it('reports each read that fails, with the pause until the next', async () => {
-    const { said, urgent, take } = setup([failed, failed, LED]);
+    const { said, take } = setup([failed, failed, LED]);
     await take();
-    expect(said).toEqual([...Array(2).fill('lease connection, pause 500'), 'status', 'lease recovered']);
-    expect(urgent).toEqual([true, false, false, false]);
+    expect(said).toEqual(['early read', ...Array(2).fill('lease connection, pause 500'), 'status', 'lease recovered']);
   });
 
   it('pauses longer after each attempt that fails', async () => {
@@ -142,12 +141,6 @@ describe('a standby', () => {
     ]);
   });
 
-  it('reports a recovery after an attempt that was not possible, if none failed', async () => {
-    const { said, take } = setup([FREE], { attempts: [null] });
-    expect(await take()).toBeNull();
-    expect(said.at(-1)).toBe('lease recovered');
-  });
-
   it('takes a feed only once it belongs in its schema', async () => {
     let refusals = 2;
     const admit = async () => {
@@ -157,12 +150,13 @@ describe('a standby', () => {
     const { said, take } = setup([FREE, FREE, FREE], { admit });
     expect(await take()).not.toBeNull();
     expect(said.filter((text) => !text.startsWith('status'))).toEqual([
+      'early read',
       ...['lease another_application, pause 1000', 'lease another_application, pause 2000'],
       ...['attempt at the feed of null', 'leading until 30005', 'lease recovered'],
     ]);
   });
 
-  it('checks where a feed belongs before each attempt, but the first at one that it has just led', async () => {
+  it('checks where a feed belongs before each attempt', async () => {
     let checks = 0;
     const admit = async () => {
       checks += 1;
@@ -170,8 +164,6 @@ describe('a standby', () => {
     const given = { attempts: [null, null, null], admit };
     await setup([FREE, FREE, FREE], given).take();
     expect(checks).toBe(3);
-    await setup([FREE, FREE, FREE], { ...given, wasLed: true }).take();
-    expect(checks).toBe(5);
   });
 
   it('does not check where a feed belongs while another process leads it', async () => {
@@ -179,7 +171,7 @@ describe('a standby', () => {
       admit: () => Promise.reject(new ModelFailure('another_application', 'hold')),
     });
     await take();
-    expect(said).toEqual(['status', 'lease recovered']);
+    expect(said).toEqual(['early read', 'status', 'lease recovered']);
   });
 
   it('reports that the filters have changed', async () => {
