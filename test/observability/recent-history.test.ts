@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createFeedState } from '../../src/observability/feed-state.js';
-import type { RecentMinute } from '../../src/observability/status-page/minute-ring.js';
+import type { RecentMinute } from '../../src/observability/status-page/recent-history.js';
 import { createRecentHistory, HISTORY_MINUTES } from '../../src/observability/status-page/recent-history.js';
 import { handClock } from '../support/observed.js';
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { lagChart, runsChart } from '../../src/observability/status-page/charts.js';
 import { describeSeconds } from '../../src/observability/status-page/html.js';
-import type { RecentMinute } from '../../src/observability/status-page/minute-ring.js';
-import { countScale, lagScale } from '../../src/observability/status-page/scales.js';
+import type { RecentMinute } from '../../src/observability/status-page/recent-history.js';
+import { COUNT_STEPS, LAG_STEPS, logScale } from '../../src/observability/status-page/scales.js';
 import { windowOf } from '../../src/observability/status-page/window.js';
 
 const MINUTE = 60_000;
-/** One minute before a multiple of six minutes, so that windows of all lengths end directly after it. */
-const PRESENT = 24_000_005;
+/** One minute before a multiple of an hour, so that windows of all lengths end directly after it. */
+const PRESENT = 24_000_059;
 const NOW = PRESENT * MINUTE + 20_000;
 
 /** Returns the minute this many minutes ago. */
@@ -26,9 +26,9 @@ describe('the window of the charts', () => {
     [19, 20, 20],
     [20, 21, 21],
     [59, 60, 60],
-    [60, 63, 21],
+    [60, 62, 31],
     [179, 180, 60],
-    [180, 186, 31],
+    [180, 184, 46],
     [359, 360, 60],
     [10_000, 360, 60],
   ])(
@@ -43,8 +43,8 @@ describe('the window of the charts', () => {
   test('adds up runs and failures, takes the highest lag, and leaves unknown minutes blank', () => {
     const known = [
       ago(200),
-      ago(5, { lagSeconds: 9, runs: 3, failures: 1 }),
-      ago(3, { runs: null }),
+      ago(3, { lagSeconds: 9, runs: 3, failures: 1 }),
+      ago(2, { runs: null }),
       ago(0, { runs: 4 }),
     ];
     const { cells, minutesWithoutLag, minutesWithoutLead } = windowOf(known, NOW);
@@ -55,13 +55,13 @@ describe('the window of the charts', () => {
 
   test('keeps the bars aligned when time passes', () => {
     const known = Array.from({ length: 300 }, (_, minutes) => ago(299 - minutes, { runs: minutes }));
-    const [one, next] = [0, 1].map((later) => windowOf(known, NOW + later * 6 * MINUTE).cells);
+    const [one, next] = [0, 1].map((later) => windowOf(known, NOW - 5 * MINUTE + later * 5 * MINUTE).cells);
     expect(next?.slice(0, -1)).toEqual(one);
   });
 
   test('does not count future minutes as unknown', () => {
     const window = windowOf([ago(4), ago(200)], NOW - 4 * MINUTE);
-    expect(window).toMatchObject({ length: 204, minutes: 197, minutesWithoutLag: 195 });
+    expect(window).toMatchObject({ length: 200, minutes: 197, minutesWithoutLag: 195 });
   });
 
   test('is empty when nothing is known', () => {
@@ -83,7 +83,7 @@ test.each([
 });
 
 describe('the scale of the lag', () => {
-  const labels = (...lags: number[]) => lagScale(lags).lines.map(({ label }) => label);
+  const labels = (...lags: number[]) => logScale(lags, LAG_STEPS).lines.map(({ label }) => label);
 
   test('spans the values with familiar steps', () => {
     expect(labels()).toEqual(['1 s', '10 s', '1 min']);
@@ -95,37 +95,37 @@ describe('the scale of the lag', () => {
   });
 
   test('keeps the lowest value off the bottom when it is a second or more', () => {
-    for (const least of [2, 11, 61, 90_000]) expect(lagScale([least, 100_000]).at(least)).toBeGreaterThan(0.04);
+    for (const least of [2, 11, 61, 90_000])
+      expect(logScale([least, 100_000], LAG_STEPS).at(least)).toBeGreaterThan(0.04);
   });
 
   test.each([0, 0.001, 1, 59, 3_600, 1e12])('places %f s between 0 and 1', (seconds) => {
-    const at = lagScale([seconds]).at(seconds);
+    const at = logScale([seconds], LAG_STEPS).at(seconds);
     expect(at).toBeGreaterThanOrEqual(0);
     expect(at).toBeLessThanOrEqual(1);
   });
 });
 
 test.each([
-  [[], ['0', '1', '2']],
-  [[0], ['0', '1', '2']],
-  [[3], ['0', '2', '4']],
-  [[7], ['0', '5', '10']],
-  [[1_300], ['0', '1,000', '2,000']],
-  [[60_001], ['0', '50,000', '100,000']],
-])('the scale of %j runs has round numbers and halves', (counts, labels) => {
-  expect(countScale(counts).lines.map(({ label }) => label)).toEqual(labels);
+  [[], ['0', '1', '10']],
+  [[0], ['0', '1', '10']],
+  [[7], ['1', '10']],
+  [[0, 1_300], ['0', '1', '10', '100', '1,000', '10,000'].filter((_, at) => at % 2 === 0)],
+  [
+    [8_500, 10_400],
+    ['1,000', '10,000', '100,000'],
+  ],
+])('the scale of %j runs has powers of ten, from zero if a count is low', (counts, labels) => {
+  expect(logScale(counts, COUNT_STEPS).lines.map(({ label }) => label)).toEqual(labels);
 });
 
-test('one high bar is cut off and marked, so that it does not flatten the others', () => {
+test('one high bar does not flatten the others', () => {
   const counts = [60_001, 9, 0, 7, 8, 9, 6, 8, 7, 8, 9, 8];
-  const scale = countScale(counts);
-  expect(scale.lines.map(({ label }) => label)).toEqual(['0', '10', '20']);
-  expect([scale.at(8), scale.at(60_001)]).toEqual([0.4, 1]);
+  const scale = logScale(counts, COUNT_STEPS);
+  expect(scale.at(8)).toBeGreaterThan(0.25);
+  expect(scale.at(60_001)).toBeLessThan(1);
   const known = counts.map((runs, at) => ago(counts.length - 1 - at, { runs }));
-  const chart = runsChart(windowOf(known, NOW));
-  expect(chart.match(/class="cut"/g)).toHaveLength(1);
-  expect(chart).toContain('60,080 runs in the last 12 min. 1 bar is cut off, the highest at 60,001.');
-  expect(countScale([40, 9, 8, 9]).top).toBe(40);
+  expect(runsChart(windowOf(known, NOW))).toContain('60,080 runs in the last 12 min.');
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { type InvalidEntry, listFeeds } from '../status-page/feed-list.js';
 import { FEEDS_PAGE_POLICY, renderFeedsPage } from '../status-page/feeds-page.js';
-import type { RecentMinute } from '../status-page/minute-ring.js';
+import type { RecentMinute } from '../status-page/recent-history.js';
 import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
 import type { StatusReport } from '../status-page/status-report.js';
 import { type Answer, htmlAnswer, textAnswer } from './single-request-server.js';

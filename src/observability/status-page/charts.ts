@@ -1,5 +1,5 @@
-import { counted, describeSeconds, escapeHtml, grouped } from './html.js';
-import { countScale, lagScale, type Scale } from './scales.js';
+import { counted, describeSeconds, escapeHtml } from './html.js';
+import { COUNT_STEPS, LAG_STEPS, logScale, type Scale } from './scales.js';
 import type { Window } from './window.js';
 
 /** Heights, pixels. Widths are in percent, so that text keeps its size on every screen. */
@@ -14,32 +14,31 @@ const LABELS = -8;
 
 /** Renders the lag, with marks for failed attempts at the bottom. */
 export function lagChart(window: Window): string {
-  const { cells } = window;
-  const lags = cells.map(({ lagSeconds }) => lagSeconds);
-  const scale = lagScale(known(lags));
-  const failed = cells.flatMap(({ failures }, at) => (failures > 0 ? [bar('failed', window, at, FOOT + 3, 4)] : []));
-  return figure('lag', 'Lag', lagInWords(window), [
-    `<desc id="lag-drawn">Highest lag ${period(window)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where unknown. Marks at the bottom: failed attempts.</desc>`,
-    ...plot('lag', lags, scale, window),
-    ...failed,
-  ]);
+  const lags = window.cells.map(({ lagSeconds }) => lagSeconds);
+  const failed = window.cells.flatMap(({ failures }, at) =>
+    failures > 0 ? [bar('failed', window, at, FOOT + 3, 4)] : [],
+  );
+  const scale = logScale(known(lags), LAG_STEPS);
+  const blank = 'hatched where unknown. Marks at the bottom: failed attempts';
+  const drawn = `Highest lag ${period(window)}, ${onScale(scale)}; ${blank}.`;
+  return figure('lag', 'Lag', drawn, [...plot('lag', lags, scale, window), ...failed], lagInWords(window));
 }
 
 /** Renders the runs that this process stored. */
 export function runsChart(window: Window): string {
   const counts = window.cells.map(({ runs }) => runs);
-  const scale = countScale(known(counts));
-  return figure('runs', 'Runs stored', runsInWords(window, scale), [
-    `<desc id="runs-drawn">Runs stored ${period(window)}, on a scale with lines at ${labels(scale)}; hatched where this process did not lead the feed.</desc>`,
-    ...plot('runs', counts, scale, window),
-  ]);
+  const scale = logScale(known(counts), COUNT_STEPS);
+  const blank = 'hatched where this process did not lead the feed';
+  const drawn = `Runs stored ${period(window)}, ${onScale(scale)}; ${blank}.`;
+  return figure('runs', 'Runs stored', drawn, plot('runs', counts, scale, window), runsInWords(window));
 }
 
-function figure(name: string, title: string, words: string, drawing: readonly string[]): string {
+function figure(name: string, title: string, drawn: string, drawing: readonly string[], words: string): string {
   return `<figure>
 <h2>${title}</h2>
 <svg role="img" aria-labelledby="${name}-title" aria-describedby="${name}-drawn ${name}-words" class="chart" height="${HEIGHT}">
 <title id="${name}-title">${title}</title>
+<desc id="${name}-drawn">${drawn}</desc>
 <defs><pattern id="${name}-unknown" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatch" d="M3 0V6"/></pattern></defs>
 ${drawing.join('\n')}
 </svg>
@@ -59,14 +58,9 @@ function plot(name: string, values: readonly (number | null)[], scale: Scale, wi
     }
     const height = Math.max(LOWEST_BAR, scale.at(value) * PLOT);
     if (value === 0) return [];
-    return [bar('bar', window, at, FOOT - height, height), ...(value > scale.top ? [cut(at * share, share)] : [])];
+    return [bar('bar', window, at, FOOT - height, height)];
   });
   return [...grid(scale), ...bars, ...footOf(window)];
-}
-
-/** Marks a bar that is cut off. */
-function cut(x: number, width: number): string {
-  return `<line class="cut" x1="${percent(x)}" x2="${percent(x + width)}" y1="${TOP + 16}" y2="${TOP + 10}"/>`;
 }
 
 function bar(kind: string, { minutesPerCell, length }: Window, at: number, y: number, height: number): string {
@@ -104,14 +98,11 @@ function lagInWords({ cells, minutes, minutesWithoutLag }: Window): string {
   return `Highest: ${describeSeconds(highest)}, about ${timeOf(worst.from)} UTC.${failed}${blank('Unknown', minutesWithoutLag)}`;
 }
 
-function runsInWords({ cells, minutes, minutesWithoutLead }: Window, { top }: Scale): string {
+function runsInWords({ cells, minutes, minutesWithoutLead }: Window): string {
   const counts = known(cells.map(({ runs }) => runs));
   if (counts.length === 0) return `This process did not lead the feed in the last ${inWords(minutes)}.`;
   const sum = counts.reduce((total, runs) => total + runs, 0);
-  const stored = `${counted(sum, 'run')} in the last ${inWords(minutes)}.`;
-  const isCut = counts.filter((runs) => runs > top).length;
-  const highest = `${isCut === 1 ? '1 bar is' : `${isCut} bars are`} cut off, the highest at ${grouped(Math.max(...counts))}.`;
-  return `${stored}${isCut === 0 ? '' : ` ${highest}`}${blank('This process did not lead, or did not run,', minutesWithoutLead)}`;
+  return `${counted(sum, 'run')} in the last ${inWords(minutes)}.${blank('This process did not lead, or did not run,', minutesWithoutLead)}`;
 }
 
 function blank(what: string, minutes: number): string {
@@ -122,8 +113,8 @@ function known(values: readonly (number | null)[]): number[] {
   return values.filter((value) => value !== null);
 }
 
-function labels({ lines }: Scale): string {
-  return lines.map(({ label }) => label).join(', ');
+function onScale({ lines }: Scale): string {
+  return `on a logarithmic scale with lines at ${lines.map(({ label }) => label).join(', ')}`;
 }
 
 /** Describes what a bar covers. */

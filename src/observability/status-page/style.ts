@@ -51,7 +51,6 @@ text { font-size: .75rem; fill: var(--quiet); }
 .hatch { stroke: var(--hatch); stroke-width: 1px; }
 .bar { fill: var(--bar); }
 .failed { fill: var(--bad); }
-.cut { stroke: var(--card); stroke-width: 3px; }
 .more dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); gap: .75rem 2rem; }
 table { border-collapse: collapse; margin-top: .75rem; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; margin-bottom: .5rem; }
@@ -76,6 +75,5 @@ a:focus-visible, button:focus-visible { outline: 3px solid var(--busy); outline-
 @media (forced-colors: active) {
   .grid, .hatch { stroke: CanvasText; }
   .bar, .failed, text { fill: CanvasText; }
-  .cut { stroke: Canvas; }
 }
 `;

@@ -1,11 +1,7 @@
-import type { RecentMinute } from './minute-ring.js';
+import { HISTORY_MINUTES, type RecentMinute } from './recent-history.js';
 
-/** Length of a bar by the age of the process, minutes. */
-const SPANS = [
-  { age: 60, cell: 1 },
-  { age: 180, cell: 3 },
-] as const;
-const LONGEST = { age: 360, cell: 6 } as const;
+/** Maximum number of bars. */
+const MAX_BARS = 60;
 
 const MINUTE_MS = 60_000;
 
@@ -17,44 +13,41 @@ export type Window = ReturnType<typeof windowOf>;
  */
 export function windowOf(known: readonly RecentMinute[], now: number) {
   const present = Math.floor(now / MINUTE_MS);
-  const begun = Math.min(present, ...known.map(({ minute }) => minute));
-  const { cell } = SPANS.find((span) => present + 1 - begun <= span.age) ?? LONGEST;
+  const oldest = Math.min(present, ...known.map(({ minute }) => minute));
+  const cell = Math.min(HISTORY_MINUTES / MAX_BARS, Math.ceil((present + 1 - oldest) / MAX_BARS));
   // Bars start at whole multiples of their length, so that an update does not change them.
   const end = Math.ceil((present + 1) / cell) * cell;
-  const first = Math.max(end - LONGEST.age, Math.floor(begun / cell) * cell);
-  const length = end - first;
-  const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
-  /** Every minute of the window up to the present; null if unknown. */
-  const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
-  const lived = minutes.slice(Math.max(0, begun - first));
+  const first = Math.max(end - HISTORY_MINUTES, Math.floor(oldest / cell) * cell);
+  const begun = Math.max(first, oldest);
+  const shown = known.filter(({ minute }) => minute >= begun && minute <= present);
+  const minutes = present + 1 - begun;
   return {
     /** Start and length of the window, minutes. */
     first,
-    length,
+    length: end - first,
     /** Number of minutes up to the present. */
-    minutes: lived.length,
+    minutes,
     minutesPerCell: cell,
-    /** The figures of each bar up to the present. */
-    cells: Array.from({ length: (end - first) / cell }, (_, at) =>
-      summed(minutes.slice(at * cell, (at + 1) * cell), (first + at * cell) * MINUTE_MS),
-    ),
+    /** The figures of each bar. */
+    cells: Array.from({ length: (end - first) / cell }, (_, at) => {
+      const from = first + at * cell;
+      const inCell = shown.filter(({ minute }) => minute >= from && minute < from + cell);
+      return { from: from * MINUTE_MS, ...summed(inCell) };
+    }),
     /** Number of minutes without a known lag. */
-    minutesWithoutLag: lived.filter((minute) => minute?.lagSeconds == null).length,
+    minutesWithoutLag: minutes - shown.filter(({ lagSeconds }) => lagSeconds !== null).length,
     /** Number of minutes in which this process did not lead the feed, or did not run. */
-    minutesWithoutLead: lived.filter((minute) => minute?.runs == null).length,
+    minutesWithoutLead: minutes - shown.filter(({ runs }) => runs !== null).length,
   };
 }
 
-/** @param from the first minute, milliseconds since 1970 */
-function summed(minutes: readonly (RecentMinute | null)[], from: number) {
-  const known = minutes.filter((minute) => minute !== null);
-  const lags = known.flatMap(({ lagSeconds }) => lagSeconds ?? []);
-  const runs = known.flatMap((minute) => minute.runs ?? []);
+function summed(minutes: readonly RecentMinute[]) {
+  const lags = minutes.flatMap(({ lagSeconds }) => lagSeconds ?? []);
+  const runs = minutes.flatMap((minute) => minute.runs ?? []);
   return {
-    from,
     lagSeconds: lags.length === 0 ? null : Math.max(...lags),
     runs: runs.length === 0 ? null : sum(runs),
-    failures: sum(known.map(({ failures }) => failures)),
+    failures: sum(minutes.map(({ failures }) => failures)),
   };
 }
 
