@@ -5,7 +5,7 @@ import { LARGEST_ENTRY_BYTES } from '../sync/page/page-limit.js';
 const MIB = 1024 * 1024;
 
 /** Number of released bytes that triggers a garbage collection, which takes a few milliseconds. */
-const COLLECT_EVERY_BYTES = 32 * MIB;
+const COLLECT_EVERY_BYTES = 16 * MIB;
 
 /**
  * Size of a released body above which a garbage collection follows at once, bytes. Ordinary pages are smaller, and one of 12 MB
@@ -41,13 +41,11 @@ export function largestAnswerBytes(heapLimit: number = heapBytes()): number {
 /**
  * Creates the memory budget of the process. Released bytes are collected soon: V8 counts buffers outside its heap, but collects
  * them late, so they would still use memory while the next ones are loaded.
- * @param collectEveryBytes number of released bytes that triggers a collection
  * @param collect V8's garbage collector, available if Node was started with `--expose-gc` (the image's entry point does
  * so). Without it the process needs more memory (docs/decisions/0009).
  */
 export function createProcessBudget(
   bytes: number,
-  collectEveryBytes = COLLECT_EVERY_BYTES,
   collect: Collect | undefined = globalThis.gc as Collect | undefined,
 ): MemoryBudget {
   if (collect === undefined) return createMemoryBudget(bytes);
@@ -56,7 +54,7 @@ export function createProcessBudget(
   return createMemoryBudget(bytes, (released) => {
     const large = released >= LARGE_BODY_BYTES;
     uncollected += released;
-    if (uncollected < collectEveryBytes && !large) return;
+    if (uncollected < COLLECT_EVERY_BYTES && !large) return;
     uncollected = 0;
     // Nothing refers to the released bytes by then.
     setImmediate(collect, large ? THOROUGH : USUAL);

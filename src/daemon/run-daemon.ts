@@ -15,10 +15,17 @@ import { type FeedsFileReader, watchFeedsFile } from './feeds/watch-feeds-file.j
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
 
-/** The feeds that the process follows: the one of its settings, or those of a file. */
-export type FeedSource =
-  | { readonly single: SettingsFor<Group> }
-  | { readonly file: FeedsFile; readonly changes: FeedsFileReader };
+/** The feeds that the process follows: those of a file, or the one of its settings. */
+export interface FeedSource {
+  readonly file: FeedsFile;
+  /** Null: there is no file, and the feed stays as it is. */
+  readonly changes: FeedsFileReader | null;
+}
+
+/** Returns the source of the only feed of a process. */
+export function onlyFeed(settings: SettingsFor<Group>): FeedSource {
+  return { file: { feeds: [settings], invalid: [], invalidKeyFiles: [], text: '' }, changes: null };
+}
 
 /** Maximum time over which the starts of many feeds are spread, milliseconds. */
 const MAX_SPREAD_MS = 10_000;
@@ -31,14 +38,14 @@ export type Daemon = ReturnType<typeof runDaemon>;
  */
 export function runDaemon(settings: ProcessSettings, source: FeedSource, context: ProcessContext, signal: AbortSignal) {
   const { logger, clock } = context;
-  const single = 'single' in source ? source.single : null;
+  const [only = null] = source.changes === null ? source.file.feeds : [];
   const bug = new AbortController();
   const onBug = (error: unknown) => bug.abort(error);
   const stop = AbortSignal.any([signal, bug.signal]);
 
   const invalid = createInvalidEntries(logger);
   const invalidFeeds = () => invalid.entries().length;
-  const parts = openSharedParts(settings, context, { single, invalidFeeds }, stop);
+  const parts = openSharedParts(settings, context, { onlyFeed: only?.feed.name ?? null, invalidFeeds }, stop);
   const { shared, metrics, readiness } = parts;
   const feeds = createFeeds(shared, onBug);
   const liveness = livenessOf(feeds.running);
@@ -46,7 +53,7 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
     ...settings.admin,
     ...{ metrics, liveness, readiness, logger, clock, signal },
     version: shared.version,
-    single: single !== null,
+    single: only !== null,
     feeds: feeds.running,
     invalid: invalid.entries,
   });
@@ -82,10 +89,9 @@ interface FollowContext {
   readonly readiness: Readiness;
 }
 
-/** Follows the only feed, or those of the file, which is read again when it changes. */
+/** Follows the feeds of a source. A file is read again when it changes. */
 async function followSource(source: FeedSource, context: FollowContext, signal: AbortSignal): Promise<void> {
   const { feeds, invalid, readiness, logger, clock } = context;
-  if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
     warnAboutPollRate(file.feeds, logger);
@@ -103,6 +109,7 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
     logger.warn('feeds move, waiting', { feeds: names, seconds: ms / 1000, remedy });
   };
   follow(source.file);
+  if (source.changes === null) return;
   const { movedIn } = feeds;
   await watchFeedsFile(source.file, { ...source.changes, onRead: follow, movedIn, onMoved, onRefused }, clock, signal);
 }

@@ -3,25 +3,20 @@ import type { Clock } from '../core/clock.js';
 import { createLookup } from '../core/host-lookup.js';
 import { packageVersion } from '../core/package.js';
 import { createReadiness } from '../observability/admin/readiness.js';
-import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
+import type { ProcessLogger } from '../observability/log/logger.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
-import type { Settings, SettingsFor } from '../settings/settings.js';
+import type { SettingsFor } from '../settings/settings.js';
 import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
-import { maxRequests, type SharedParts } from './feeds/run-feed.js';
+import type { SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { createSchemas } from './schemas.js';
 import { createServiceConnections } from './service-connections.js';
 
-const MIB = 1024 * 1024;
-
-/** Maximum number of connections to a service for all feeds of a file. Slow organizations do not use up all of them. */
-const SHARED_CONNECTIONS = 256;
-
-/** Number of released bytes that triggers a garbage collection while many feeds are read: they hold much more that is not released. */
-const COLLECT_EVERY_BYTES = 16 * MIB;
+/** Maximum number of connections to each service: more than a feed needs. Slow organizations do not use up all of them. */
+const CONNECTIONS = 256;
 
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = SettingsFor<'feed' | 'database' | 'admin' | 'process'>;
@@ -34,8 +29,8 @@ export interface ProcessContext {
 
 /** The feeds that the process follows. */
 interface FollowedFeeds {
-  /** The only feed of the process; null if it follows those of a file. */
-  readonly single: Settings | null;
+  /** The only feed of the process, label of every metric; null if it follows those of a file. */
+  readonly onlyFeed: string | null;
   /** Number of invalid entries in the feeds file. Called at each scrape. */
   readonly invalidFeeds: () => number;
 }
@@ -47,7 +42,7 @@ interface FollowedFeeds {
 export function openSharedParts(
   settings: ProcessSettings,
   { logger, tracer, clock }: ProcessContext,
-  { single, invalidFeeds }: FollowedFeeds,
+  { onlyFeed, invalidFeeds }: FollowedFeeds,
   signal: AbortSignal,
 ) {
   const version = packageVersion();
@@ -55,11 +50,10 @@ export function openSharedParts(
   const ttlMs = settings.feed.leaseTtlMs;
   const lookup = createLookup();
   const connection = { ...settings.database.connection, lookup };
-  // With many feeds, statements normally queue for a connection. That is no reason to report an exhausted pool early.
-  const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
   const database = openDatabase({
     ...{ connection, maxConnections: poolSize, sizeSetting: 'SCANFEED_DATABASE_POOL', signal },
-    ...queueing,
+    // With many feeds, statements normally queue for a connection. That is not a reason to report an exhausted pool early.
+    queueDeadlineMs: STATEMENT_DEADLINE_MS,
   });
   const leaseDatabase = openDatabase({
     ...{ connection, maxConnections: LEASE_CONNECTIONS - 1, signal },
@@ -74,17 +68,15 @@ export function openSharedParts(
     },
   });
   const metrics = createMetrics({
-    feed: single?.feed.name ?? null,
+    feed: onlyFeed,
     version,
     monotonic: clock.monotonic,
     databasePool: database.usage,
-    ...(single === null && { invalidFeeds }),
+    invalidFeeds,
   });
   const readiness = createReadiness();
-  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single), clock, lookup);
-  // The only feed is already named in every line.
-  const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);
-  const ofSchema = (schema: string) => loggerOf({ schema });
+  const services = createServiceConnections(CONNECTIONS, clock, lookup);
+  const ofSchema = (schema: string) => logger.with({ schema });
   const host = hostname();
   const holder = nameHolder(host, process.pid);
   const isDead = (other: string) => isDeadPredecessor(other, host, process.pid);
@@ -98,10 +90,10 @@ export function openSharedParts(
   const kept = schemas.process.keep(leaving.signal);
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services },
-    loggerOf: (feed) => loggerOf({ feed }),
+    loggerOf: (feed) => logger.with({ feed }),
     schemas,
     holder,
-    budget: createProcessBudget(settings.feed.memoryBudgetBytes, single === null ? COLLECT_EVERY_BYTES : undefined),
+    budget: createProcessBudget(settings.feed.memoryBudgetBytes),
   };
   const close = async () => {
     leaving.abort();

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 function createBudget() {
   const flavors: string[] = [];
   const collect: Collect = ({ flavor }) => flavors.push(flavor);
-  const budget = createProcessBudget(64 * MIB, undefined, collect);
+  const budget = createProcessBudget(64 * MIB, collect);
   const release = (bytes: number) => {
     const ticket = budget.enqueue('feed');
     ticket.tryReserve(bytes);
@@ -28,21 +28,21 @@ async function collectionsAfter(...bodies: number[]): Promise<string[]> {
 }
 
 describe('createProcessBudget', () => {
-  it('leaves the collection to V8 while fewer than 32 MiB of ordinary bodies were released', async () => {
-    expect(await collectionsAfter(...Array<number>(7).fill(4 * MIB))).toEqual([]);
+  it('leaves the collection to V8 while fewer than 16 MiB of ordinary bodies were released', async () => {
+    expect(await collectionsAfter(...Array<number>(3).fill(4 * MIB))).toEqual([]);
   });
 
-  it('collects once when 32 MiB of ordinary bodies were released', async () => {
-    expect(await collectionsAfter(...Array<number>(9).fill(4 * MIB))).toEqual(['regular']);
+  it('collects once when 16 MiB of ordinary bodies were released', async () => {
+    expect(await collectionsAfter(...Array<number>(5).fill(4 * MIB))).toEqual(['regular']);
   });
 
   it('returns unused pages to the system a minute after the last of such collections', () => {
     vi.useFakeTimers();
     try {
       const { flavors, release } = createBudget();
-      for (let body = 0; body < 8; body += 1) release(4 * MIB);
+      for (let body = 0; body < 4; body += 1) release(4 * MIB);
       vi.advanceTimersByTime(59_000);
-      for (let body = 0; body < 8; body += 1) release(4 * MIB);
+      for (let body = 0; body < 4; body += 1) release(4 * MIB);
       vi.advanceTimersByTime(59_000);
       expect(flavors).toEqual(['regular', 'regular']);
       vi.advanceTimersByTime(60_000);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { runDaemon } from '../../src/daemon/run-daemon.js';
+import { onlyFeed, runDaemon } from '../../src/daemon/run-daemon.js';
+import type { ProcessLogger } from '../../src/observability/log/logger.js';
 import { recordingLogger } from '../support/observed.js';
 import { settingsWith } from '../support/settings.js';
 
@@ -50,14 +51,15 @@ test('rejects with the error and closes everything when the engine has a bug', a
   const { logger, until } = recordingLogger();
   const served = until('admin server is listening');
   const bug = new TypeError('a bug');
-  const broken = {
+  const broken: ProcessLogger = {
     ...logger,
+    with: () => broken,
     warn: () => {
       throw bug;
     },
   };
   const context = { logger: broken, tracer: null, clock: systemClock };
-  const { admin, stopped } = runDaemon(SETTINGS, { single: SETTINGS }, context, new AbortController().signal);
+  const { admin, stopped } = runDaemon(SETTINGS, onlyFeed(SETTINGS), context, new AbortController().signal);
   stopped.catch(() => {});
   await served;
   await expect(stopped).rejects.toBe(bug);

@@ -10,7 +10,6 @@ function logged(level: LoggerOptions['level'] = 'info') {
   const lines: string[] = [];
   const logger = createLogger({
     level,
-    feed: 'invoices',
     version: '1.2.3',
     destination: {
       write: (line) => {
@@ -39,7 +38,7 @@ function postgresError() {
 }
 
 describe('the log', () => {
-  test('writes JSON lines with level, time, name, feed and version', () => {
+  test('writes JSON lines with level, time, name and version', () => {
     const { logger, lines, last } = logged();
     logger.info('started leading the feed', { epoch: 4 });
     expect(lines).toHaveLength(1);
@@ -47,7 +46,6 @@ describe('the log', () => {
       level: 'info',
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       name: 'scanfeed',
-      feed: 'invoices',
       version: '1.2.3',
       epoch: 4,
       message: 'started leading the feed',
@@ -96,7 +94,7 @@ describe('the log', () => {
       return Buffer.byteLength(text);
     }) as typeof writeSync);
     onTestFinished(() => spy.mockRestore());
-    const logger = createLogger({ level: 'info', feed: 'invoices', version: '1.2.3' });
+    const logger = createLogger({ level: 'info', version: '1.2.3' });
     const filling = 'x'.repeat(100 * 1024);
     for (let line = 1; line <= 15; line += 1) logger.info(`line ${line}`, { filling });
     isFull = false;

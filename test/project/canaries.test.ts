@@ -31,7 +31,7 @@ describe('the check of all outputs', () => {
 
   test('reports an entry of the builders when the real log contains it', () => {
     const destination = { write: (line: string) => captureLeaks('the log', line) };
-    const logger = createLogger({ level: 'trace', feed: 'f', version: '1', destination });
+    const logger = createLogger({ level: 'trace', version: '1', destination });
     logger.info('stored', { count: 1 });
     expect(takeLeaks()).toEqual([]);
     logger.info('stored', { entry1: entryJson() });

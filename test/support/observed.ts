@@ -15,7 +15,6 @@ import { captureLeaks } from './canaries/capture-leaks.js';
 /** The real log at its lowest level. */
 const checkedLog = createLogger({
   level: 'trace',
-  feed: 'checked',
   version: '0',
   destination: { write: (line) => captureLeaks('the log', line) },
 });

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { PACKAGE_FOLDER, packageVersion } from '../../core/package.js';
 import { migrateSchema } from '../../daemon/prepare-schema.js';
-import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
+import { type Daemon, onlyFeed, runDaemon } from '../../daemon/run-daemon.js';
 import { startDemoService } from '../../demo/demo-history.js';
 import { findFreePort, isPortFree } from '../../demo/ports.js';
 import { showProgress } from '../../demo/progress.js';
@@ -130,11 +130,10 @@ function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon 
   const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
   const logger = createLogger({
     level: 'error',
-    feed: settings.feed.name,
     version: packageVersion(),
     destination: { write: (line) => void process.stdout.write(`${overProgress}${describeLine(line)}`) },
   });
-  return runDaemon(settings, { single: settings }, { logger, tracer: null, clock: systemClock }, signal);
+  return runDaemon(settings, onlyFeed(settings), { logger, tracer: null, clock: systemClock }, signal);
 }
 
 function describeLine(json: string): string {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
-import { type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
+import { type FeedSource, onlyFeed, runDaemon } from '../../daemon/run-daemon.js';
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger, type Logger } from '../../observability/log/logger.js';
 import type { PageTracer } from '../../observability/tracing/tracer.js';
@@ -35,7 +35,6 @@ export function register(program: Command): void {
       const { settings, source } = await readAllSettings((kept) => onKept(kept));
       const logger = createLogger({
         level: settings.process.logLevel,
-        feed: 'single' in source ? settings.feed.name : null,
         version: packageVersion(),
       });
       onKept = (kept) => logger.warn('unusable file, last value kept', { ...kept, remedy: 'correct the file' });
@@ -69,7 +68,7 @@ async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{
   const path = feedsFilePath();
   if (path === null) {
     const settings = readSettings(undefined, { onKept });
-    return { settings, source: { single: settings } };
+    return { settings, source: onlyFeed(settings) };
   }
   // Each feed has a service of its own.
   const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service'), onKept });

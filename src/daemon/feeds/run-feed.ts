@@ -15,7 +15,6 @@ import type { FeedContext } from '../../sync/context.js';
 import type { FeedLeases } from '../../sync/lease/feed-leases.js';
 import type { MemoryBudget } from '../../sync/memory/memory-budget.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
-import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
 import type { FeedService, FeedStore, Stage, SyncObserver } from '../../sync/ports/index.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
@@ -30,13 +29,6 @@ const MAX_PAGE_COMMITS = 2;
 const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
 /** Maximum time in which a feed stops, milliseconds: its commit, its pending results, its errors and its schema, one after another. */
 const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
-/** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
-const PAGE_REQUESTS = 1 + PASS_KINDS.length;
-
-/** Returns the maximum number of concurrent requests of a feed: for the results of its pages, for pending ones, and for pages. */
-export function maxRequests({ feed }: Settings): number {
-  return 2 * feed.resolveConcurrency + PAGE_REQUESTS;
-}
 
 export interface SharedParts {
   readonly clock: Clock;

@@ -16,8 +16,6 @@ export interface ProcessLogger extends Logger {
 
 export interface LoggerOptions {
   readonly level: Level | 'silent';
-  /** The only feed of the process; null if it follows the feeds of a file. */
-  readonly feed: string | null;
   readonly version: string;
   /** Standard output by default, written synchronously so that no line is lost when the process ends. */
   readonly destination?: DestinationStream | undefined;
@@ -86,12 +84,12 @@ function standardOutput(onDropped: (lines: number) => void): DestinationStream {
 }
 
 export function createLogger(options: LoggerOptions): ProcessLogger {
-  const { level, feed, version } = options;
+  const { level, version } = options;
   const output = options.destination ?? standardOutput((lines) => writer.warn({ lines }, DROPPED));
   const writer = pino(
     {
       level,
-      base: feed === null ? { name: 'scanfeed', version } : { name: 'scanfeed', feed, version },
+      base: { name: 'scanfeed', version },
       timestamp: stdTimeFunctions.isoTime,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },

@@ -12,7 +12,7 @@ const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
 
 /** The parts of a process with one connection for commits. */
-function openProcess(isSingle: boolean) {
+function openProcess() {
   const settings = settingsWith({
     DATABASE_URL: provided.url,
     SCANFEED_DATABASE_POOL: '1',
@@ -20,7 +20,7 @@ function openProcess(isSingle: boolean) {
     SCANFEED_AUTO_MIGRATE: 'false',
   });
   const stop = new AbortController();
-  const followed = { single: isSingle ? settings : null, invalidFeeds: () => 0 };
+  const followed = { onlyFeed: null, invalidFeeds: () => 0 };
   const context = { logger: recordingLogger().logger, tracer: null, clock: systemClock };
   const { shared, close } = openSharedParts(settings, context, followed, stop.signal);
   const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {}, onPreparing: () => {} };
@@ -40,11 +40,8 @@ function openProcess(isSingle: boolean) {
   };
 }
 
-it.each([
-  ['a feed', true],
-  ['many feeds', false],
-])('takes and keeps the leases of %s when all connections for other statements are in use', async (_, isSingle) => {
-  const { connection, leases, signal, isRenewed, close } = openProcess(isSingle);
+it('takes and keeps the leases of feeds when all connections for other statements are in use', async () => {
+  const { connection, leases, signal, isRenewed, close } = openProcess();
   const feed = testFeed();
   await connection.db.connection().execute(async () => {
     leases.follow(feed.name);
@@ -64,7 +61,7 @@ it.each([
 });
 
 it('renews the lease of the process when all connections for feeds wait for a lock', async () => {
-  const { leases, signal, isRenewed, close } = openProcess(false);
+  const { leases, signal, isRenewed, close } = openProcess();
   leases.follow('default');
   await leases.nextRead(signal);
   const taking = await bench.database.sql.transaction().execute(async (tx) => {
