@@ -108,7 +108,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       'src/sync/prefetch/prefetch-pages.ts',
       'return checkPage(received, () => release(ticket));',
-      'return checkPage(received, () => { givenOut.delete(ticket); changes.notify(); });',
+      "return checkPage(received, () => { givenOut.delete(ticket); changes.emit('change'); });",
     ),
   ),
   engine(

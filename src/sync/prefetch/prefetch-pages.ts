@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { FeedContext } from '../context.js';
 import type { MemoryTicket, Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
@@ -51,7 +52,7 @@ export function prefetchPages(
   const held: HeldPage[] = [];
   /** The tickets of the pages that were given out and not released yet. */
   const givenOut = new Set<MemoryTicket>();
-  const changes = createNotifier();
+  const changes = new EventEmitter();
   let finished = false;
 
   const hold = (ticket: MemoryTicket, page: Promise<CheckedPage>) => {
@@ -63,12 +64,12 @@ export function prefetchPages(
       () => {}, // thrown by take()
     );
     held.push(entry);
-    changes.notify();
+    changes.emit('change');
   };
   const release = (ticket: MemoryTicket) => {
     ticket.close();
     givenOut.delete(ticket);
-    changes.notify();
+    changes.emit('change');
   };
   const check = async (received: ReceivedPage, ticket: MemoryTicket): Promise<CheckedPage> => {
     // So that the next page is requested first. Needs a timer: on a used connection the client writes a request only in the next
@@ -107,14 +108,14 @@ export function prefetchPages(
   const requestAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
       at = await request(at, at === start ? possibleEnd : null);
-      while (!until.aborted && held.length + givenOut.size >= maxHeld) await changes.wait();
+      while (!until.aborted && held.length + givenOut.size >= maxHeld) await once(changes, 'change');
     }
   };
   void requestAll()
     .catch(() => {}) // thrown by take()
     .finally(() => {
       finished = true;
-      changes.notify();
+      changes.emit('change');
     });
 
   const unlessStopped = (error: unknown) => {
@@ -134,7 +135,7 @@ export function prefetchPages(
      * Rejects with the failure of a page; no page follows it.
      */
     take: async (maxJoined) => {
-      while (held.length === 0 && !finished) await changes.wait();
+      while (held.length === 0 && !finished) await once(changes, 'change');
       const [first] = held;
       if (first === undefined || until.aborted) return [];
       const page = await first.page.catch(unlessStopped);
@@ -157,21 +158,4 @@ function completeAfterFirst(held: readonly HeldPage[]): CheckedPage[] {
   const pages = held.slice(1).map((entry) => entry.complete);
   const end = pages.indexOf(null);
   return pages.slice(0, end === -1 ? pages.length : end).filter((page) => page !== null);
-}
-
-/** Creates a notifier: `wait` resolves at the next `notify`. */
-function createNotifier() {
-  let wake = () => {};
-  let waiting = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
-  return {
-    wait: () => waiting,
-    notify: () => {
-      wake();
-      waiting = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    },
-  };
 }
