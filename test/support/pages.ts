@@ -7,11 +7,15 @@ import type { AcceptedEntry, RawPage, RawRun } from '../../src/sync/ports/index.
 
 /** A page as the client hands it to the engine. */
 export function rawPage(body: string | Uint8Array, serviceDate: Date | null = null): RawPage {
-  const received = Buffer.from(body);
-  const bytes = received.indexOf(BYTE_ORDER_MARK) === 0 ? received.subarray(BYTE_ORDER_MARK.length) : received;
+  const bytes = withoutMark(Buffer.from(body));
   const { value, ...found } = parseSkippingLargeValues(bytes, WHOLE_PAGE, Number.POSITIVE_INFINITY);
   const { items, nextCursor } = value as { items: unknown[]; nextCursor?: string };
   return { body: bytes, items, ...found, nextCursor: nextCursor || null, serviceDate };
+}
+
+/** The client removes a byte order mark. */
+export function withoutMark(received: Buffer): Buffer {
+  return received.indexOf(BYTE_ORDER_MARK) === 0 ? received.subarray(BYTE_ORDER_MARK.length) : received;
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');

@@ -1,5 +1,5 @@
 import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
-import { hasEscapes, nameOf } from './ranges.js';
+import { nameOf } from './ranges.js';
 import type { Range, Slice } from './scan.js';
 
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
@@ -29,7 +29,7 @@ export function createFieldPlaces(json: Uint8Array): FieldPlaces {
   const repeated = new Map<number, number>();
   return {
     add: (run, name, { start, end }) => {
-      const index = fieldIndex(json, name);
+      const index = INDEX.get(nameOf(json, name));
       if (index === undefined || run >= MAX_RUNS) return;
       const at = run * NUMBERS_PER_RUN + 2 * index;
       if (at >= places.length) places = enlarged(places, at);
@@ -56,31 +56,3 @@ function enlarged(places: Int32Array, at: number): Int32Array<ArrayBuffer> {
 }
 
 const INDEX: ReadonlyMap<string, number> = new Map(INTERFACE_FIELDS.map((field, index) => [field, index]));
-
-interface FieldName {
-  readonly name: Uint8Array;
-  readonly index: number;
-}
-
-/** The names as JSON, quotes included, by their length. */
-const NAMES: readonly (readonly FieldName[] | undefined)[] = (() => {
-  const names: FieldName[][] = [];
-  INTERFACE_FIELDS.forEach((field, index) => {
-    const name = Buffer.from(JSON.stringify(field));
-    names[name.length] = [...(names[name.length] ?? []), { name, index }];
-  });
-  return names;
-})();
-
-/** Returns the index of the field with this name; undefined if the interface has no such field. */
-function fieldIndex(json: Uint8Array, written: Range): number | undefined {
-  for (const { name, index } of NAMES[written.end - written.start] ?? []) {
-    if (hasBytesAt(json, written.start, name)) return index;
-  }
-  return hasEscapes(json, written) ? INDEX.get(nameOf(json, written)) : undefined;
-}
-
-function hasBytesAt(json: Uint8Array, at: number, bytes: Uint8Array): boolean {
-  for (let index = 0; index < bytes.length; index += 1) if (json[at + index] !== bytes[index]) return false;
-  return true;
-}

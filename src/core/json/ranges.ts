@@ -11,8 +11,7 @@ const { COMMA, OPEN_ARRAY, CLOSE_ARRAY } = JSON_BYTES;
 /** Returns the members of a JSON object. If a key is repeated, the last one counts, as in JSON.parse. */
 export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
   const members = new Map<string, Range>();
-  const from = hasByteOrderMark(json) ? 3 : 0;
-  scanMembers(json, 1, ({ name, value }) => members.set(JSON.parse(textOf(json, name)) as string, { ...value }), from);
+  scanMembers(json, 1, ({ name, value }) => members.set(JSON.parse(textOf(json, name)) as string, { ...value }));
   return members;
 }
 
@@ -51,9 +50,11 @@ export function hasEscapes(json: Uint8Array, { start, end }: Range): boolean {
 /** Maximum length of a name that is decoded, bytes: the longest known name with all its characters escaped. */
 const MAX_NAME_BYTES = 128;
 
-/** Returns the name of a member; an empty string if it is too long to be a known name, since decoding it could take much memory. */
-export function nameOf(json: Uint8Array, name: Range): string {
-  return name.end - name.start <= MAX_NAME_BYTES ? (JSON.parse(textOf(json, name)) as string) : '';
+/** Returns the name of a member; some other text if it is none of the known names, which are ASCII. */
+export function nameOf(json: Uint8Array, { start, end }: Range): string {
+  if (end - start > MAX_NAME_BYTES) return ''; // decoding it could take much memory
+  const written = Buffer.prototype.latin1Slice.call(json, start, end);
+  return written.includes('\\') ? (JSON.parse(written) as string) : written.slice(1, -1);
 }
 
 /** Decodes a range, or all bytes; invalid UTF-8 becomes U+FFFD. */
@@ -62,7 +63,3 @@ export function textOf(json: Uint8Array, { start, end }: Range = { start: 0, end
 }
 /** One decoder for all texts: each takes memory outside the heap, and one body can have a million names. */
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
-
-function hasByteOrderMark(json: Uint8Array): boolean {
-  return json[0] === 0xef && json[1] === 0xbb && json[2] === 0xbf;
-}

@@ -55,16 +55,10 @@ interface Scan extends Marks {
  * level of nesting costs one bit.
  * @param depth the depth of the deepest objects whose members are reported
  * @param onMember called at the end of each of these members. What it gets changes afterwards: copy what is kept.
- * @param from the start of the text
  * @throws JsonSyntaxError
  */
-export function scanMembers(
-  json: Uint8Array,
-  depth: number,
-  onMember: (member: Member) => void,
-  from: number = 0,
-): JsonFacts {
-  const scan = beginScan(json, afterSpace(json, from));
+export function scanMembers(json: Uint8Array, depth: number, onMember: (member: Member) => void): JsonFacts {
+  const scan = beginScan(json, afterSpace(json, 0));
   const member = {
     depth: 0,
     element: 0,

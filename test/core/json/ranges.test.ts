@@ -23,10 +23,6 @@ describe('ranges of JSON values', () => {
     expect(range && textOf(json, range)).toBe('2');
   });
 
-  it('skips the byte order mark when there is one', () => {
-    expect([...memberRanges(bytes('\ufeff{"a":1}')).keys()]).toEqual(['a']);
-  });
-
   it('returns the elements when they are deeply nested', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     expect(elementRanges(bytes(`[${deep},1]`))).toHaveLength(2);
