@@ -1,10 +1,9 @@
 import { createServer } from './http/server.js';
 import type { FaultInput } from './model/fault-types.js';
-import type { RequestLog } from './model/request-log.js';
 import type { ScriptedAnswer } from './model/run-scripts.js';
 import type { Correction, RunSpec } from './model/run-spec-types.js';
 import { toMs } from './model/run-specs.js';
-import type { FilterFacts, RunVersion } from './model/runs.js';
+import type { FilterFacts } from './model/runs.js';
 import { beginning, type Content } from './model/sequence.js';
 import type { Switches, SwitchesPatch } from './model/switch-types.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
@@ -23,51 +22,10 @@ export interface VerbatimSpec extends Partial<FilterFacts> {
 }
 
 /** A running emulator. Without `organization`, methods use the first one. */
-export interface Emulator {
-  /** Base URL of the service, with `/v1`: the `baseUrl` of a client. */
-  readonly url: string;
-  /** Base URL of the control routes, with `/_emulator`. */
-  readonly controlUrl: string;
-  /** The port that it listens on. */
-  readonly port: number;
-  /** The first API key. */
-  readonly apiKey: string;
-  /** Counters, listeners and waiting for requests. */
-  readonly requests: RequestLog;
-  /** The current switches. */
-  readonly switches: Switches;
-  /**
-   * Changes switches immediately, and returns all of them. @throws Error with the problems if one is invalid; nothing changes then
-   */
-  set(patch: SwitchesPatch): Switches;
-  /** Adds a fault after the active ones. */
-  addFault(fault: FaultInput): void;
-  /** Removes all faults. */
-  clearFaults(): void;
-  /** Adds a run at the end of the sequence, or at its `deliveredAt`. Omitted fields are generated. */
-  appendRun(spec?: RunSpec, organization?: string): RunVersion;
-  /** Adds runs at the end of the sequence, or at their `deliveredAt`. */
-  appendRuns(specs: readonly RunSpec[], organization?: string): RunVersion[];
-  /** Adds `count` generated runs. */
-  appendCount(count: number, spec?: RunSpec, organization?: string): RunVersion[];
-  /** Adds entries byte for byte, however wrong. */
-  appendRaw(entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void;
-  /** Scripts the single-run endpoint; several scripts are used in order. */
-  answerRun(scanId: string, answer: ScriptedAnswer): void;
-  /** Raises the revision of a finished run. @throws RangeError if there is none */
-  correct(scanId: string, change?: Correction, organization?: string): RunVersion;
-  /** Corrects a random run. Returns null if there is none. */
-  correctAny(change?: Correction, organization?: string): RunVersion | null;
-  /** Rejects every cursor issued so far. */
-  invalidateCursors(organization?: string): void;
-  /** Returns the current entries of the feed, unfiltered and in order, generated lazily. */
-  entries(organization?: string): Iterable<Content>;
-  /** Stops listening and ends all connections. */
-  close(): Promise<void>;
-}
+export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
 /** Starts an emulator and resolves when it listens. Nothing happens automatically unless a rate is set. */
-export async function startEmulator(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
   const service = new Service({ ...defaultOptions, ...options });
   const server = createServer(service);
   const { host, port: wanted } = service.options;
@@ -79,35 +37,56 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
   const append = (spec: RunSpec = {}, organization?: string) =>
     service.organization(organization).append(spec, service.now());
   return {
+    /** Base URL of the service, with `/v1`: the `baseUrl` of a client. */
     url: `${origin}/v1`,
+    /** Base URL of the control routes, with `/_emulator`. */
     controlUrl: `${origin}/_emulator`,
+    /** The port that it listens on. */
     port: address.port,
+    /** The first API key. */
     apiKey: service.options.apiKeys[0]?.key ?? '',
+    /** Counters, listeners and waiting for requests. */
     requests: service.requests,
-    get switches() {
+    /** The current switches. */
+    get switches(): Switches {
       return service.switches;
     },
-    set: (patch) => service.patch(patch),
-    addFault: (fault) => service.faults.add(fault),
-    clearFaults: () => {
+    /** Changes switches immediately, and returns all of them. @throws Error with the problems if one is invalid; nothing changes then */
+    set: (patch: SwitchesPatch) => service.patch(patch),
+    /** Adds a fault after the active ones. */
+    addFault: (fault: FaultInput) => service.faults.add(fault),
+    /** Removes all faults. */
+    clearFaults: (): void => {
       service.faults.list = [];
     },
+    /** Adds a run at the end of the sequence, or at its `deliveredAt`. Omitted fields are generated. */
     appendRun: append,
-    appendRuns: (specs, organization) => specs.map((spec) => append(spec, organization)),
-    appendCount: (count, spec = {}, organization) => Array.from({ length: count }, () => append(spec, organization)),
-    appendRaw: (entries, organization) => {
+    /** Adds runs at the end of the sequence, or at their `deliveredAt`. */
+    appendRuns: (specs: readonly RunSpec[], organization?: string) => specs.map((spec) => append(spec, organization)),
+    /** Adds `count` generated runs. */
+    appendCount: (count: number, spec: RunSpec = {}, organization?: string) =>
+      Array.from({ length: count }, () => append(spec, organization)),
+    /** Adds entries byte for byte, however wrong. */
+    appendRaw: (entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void => {
       for (const entry of entries) appendRaw(service, entry, organization);
     },
-    answerRun: (scanId, answer) => service.runScripts.add(scanId, answer),
-    correct: (scanId, change = {}, organization) => {
+    /** Scripts the single-run endpoint; several scripts are used in order. */
+    answerRun: (scanId: string, answer: ScriptedAnswer) => service.runScripts.add(scanId, answer),
+    /** Raises the revision of a finished run. @throws RangeError if there is none */
+    correct: (scanId: string, change: Correction = {}, organization?: string) => {
       const version = service.organization(organization).correct(scanId, change, service.now());
       if (version === null) throw new RangeError(`no finished run ${scanId}`);
       return version;
     },
-    correctAny: (change = {}, organization) => service.organization(organization).correctAny(change, service.now()),
-    invalidateCursors: (organization) => service.organization(organization).cursors.invalidate(service.now()),
-    entries: (organization) => entriesOf(service, organization),
-    close: () => server.close(),
+    /** Corrects a random run. Returns null if there is none. */
+    correctAny: (change: Correction = {}, organization?: string) =>
+      service.organization(organization).correctAny(change, service.now()),
+    /** Rejects every cursor issued so far. */
+    invalidateCursors: (organization?: string) => service.organization(organization).cursors.invalidate(service.now()),
+    /** Returns the current entries of the feed, unfiltered and in order, generated lazily. */
+    entries: (organization?: string): Iterable<Content> => entriesOf(service, organization),
+    /** Stops listening and ends all connections. */
+    close: async (): Promise<void> => server.close(),
   };
 }
 

@@ -52,13 +52,6 @@ export interface FaultInput {
 }
 
 /** An active fault, with defaults. */
-export interface Fault extends FaultInput {
-  /** Operation that it applies to. */
-  readonly operation: Operation | 'any';
-  /** Number of bytes that `slow` sends at a time. */
-  readonly dripBytes: number;
-  /** Pause of `slow` between them, milliseconds. */
-  readonly dripMs: number;
-  /** Whether damaged bodies are sent chunked, without Content-Length. */
-  readonly chunked: boolean;
-}
+export type Fault = FaultInput & {
+  readonly [Name in 'operation' | 'dripBytes' | 'dripMs' | 'chunked']: NonNullable<FaultInput[Name]>;
+};
