@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ServiceClient } from '../../service/client.js';
+import type { FeedService } from '../../sync/ports/index.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { entryOption, readFeedSettings } from '../context/feed-settings.js';
@@ -72,8 +73,8 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
     const files = await checkAll(paths, options, io, signal);
     if (signal.aborted) return;
     results = 'unknown';
-    const submitted = await withService(service, options.concurrency, io.clock, (_, client) =>
-      submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
+    const submitted = await withService(service, options.concurrency, io.clock, (paced, client) =>
+      submitAll(files, options, { client, service: paced, io, signal, perSecond: service.requestsPerSecond }),
     );
     results = submitted;
     if (options.json) io.write(`${JSON.stringify(submitted)}\n`);
@@ -110,6 +111,7 @@ async function checkAll(
 
 interface SubmitParts {
   readonly client: ServiceClient;
+  readonly service: FeedService;
   readonly io: CommandProcess;
   readonly signal: AbortSignal;
   readonly perSecond: number | null;
@@ -118,7 +120,7 @@ interface SubmitParts {
 function submitAll(
   files: readonly PdfFile[],
   options: SubmitCommandOptions,
-  { client, io, signal, perSecond }: SubmitParts,
+  { client, service, io, signal, perSecond }: SubmitParts,
 ): Promise<readonly SubmittedFile[]> {
   const { documentType, environment, new: resubmit, wait, concurrency, json } = options;
   const done = (number: number, what: string) => ({ done: number, total: files.length, what });
@@ -129,11 +131,11 @@ function submitAll(
       if (problem === null) io.write(line);
       else io.note(line);
     };
-    const common = { client, clock: io.clock, signal, concurrency, perSecond, onPause: progress.say };
+    const common = { service, clock: io.clock, signal, concurrency, onPause: progress.say };
     let sent = 0;
     const submitted = await submitFiles(files, {
       ...common,
-      ...{ documentType, environment, resubmitFailed: resubmit === true },
+      ...{ client, perSecond, documentType, environment, resubmitFailed: resubmit === true },
       onFile: (file) => {
         sent += 1;
         print(describeSubmitted(file), file);
@@ -141,10 +143,16 @@ function submitAll(
       },
     });
     if (!wait) return submitted;
+    let open = submitted.filter(isOpen).length;
+    const showFinished = () => progress.show(done(files.length - open, 'runs finished'));
+    showFinished();
     return awaitRuns(submitted, {
       ...common,
-      onFile: (file) => print(describeEnded(file), file),
-      onRound: (open) => progress.show(done(files.length - open, 'runs finished')),
+      onFile: (file) => {
+        open -= 1;
+        print(describeEnded(file), file);
+        showFinished();
+      },
     });
   });
 }

@@ -1,6 +1,6 @@
-import type { ServiceClient } from '../../service/client.js';
 import { WrongShapeError } from '../../service/errors/body-errors.js';
 import { isRunStatus, type RunStatus } from '../../service/wire.js';
+import type { FeedService } from '../../sync/ports/index.js';
 
 /** How a run ended (interface 2.1). */
 export interface RunState {
@@ -10,8 +10,8 @@ export interface RunState {
 }
 
 /** Returns the state of a run, whose data is not checked; null while it is processing. */
-export async function readState(client: ServiceClient, scanId: string, signal: AbortSignal): Promise<RunState | null> {
-  const { run } = await client.readRun(scanId, { markdown: false }, signal);
+export async function readState(service: FeedService, scanId: string, signal: AbortSignal): Promise<RunState | null> {
+  const { run } = await service.readRun(scanId, { markdown: false }, signal);
   const { status, failureReason, error } = run;
   if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
   if (status === 'processing') return null;

@@ -6,6 +6,7 @@ import { BodyTooLargeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import type { Submission } from '../../service/wire.js';
+import type { FeedService } from '../../sync/ports/index.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
@@ -45,10 +46,9 @@ export interface Problem {
 
 /** How to send requests about files. */
 export interface RequestOptions {
-  readonly client: ServiceClient;
+  /** Reads runs at the rate of the settings, and not before the time that the service asked for. */
+  readonly service: FeedService;
   readonly concurrency: number;
-  /** Maximum number of requests per second; null: no limit. */
-  readonly perSecond: number | null;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Called with the result of each file. */
@@ -58,6 +58,9 @@ export interface RequestOptions {
 }
 
 export interface SubmitOptions extends RequestOptions {
+  readonly client: ServiceClient;
+  /** Maximum number of submissions per second; null: no limit. */
+  readonly perSecond: number | null;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   readonly resubmitFailed: boolean;
@@ -65,9 +68,6 @@ export interface SubmitOptions extends RequestOptions {
 
 /** Kinds of failures that would affect every file; a 404 is about the document type (interface 7). */
 const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
-
-/** Statuses that concern one file: its content, its size, its type, or its key. */
-const ABOUT_ONE_FILE = new Set(['http_400', 'http_409', 'http_413', 'http_415']);
 
 const MAX_FAILED_RUNS = 100;
 
@@ -84,14 +84,10 @@ export async function submitFiles(
   const send = createSender(options);
   const byContent = new Map<string, Promise<SubmittedFile>>();
   let ended = false;
-  let previous: string | undefined;
   const submit = async (file: PdfFile): Promise<SubmittedFile> => {
     if (ended) return notSent(file.path, idempotencyKey(file, options));
     const submitted = await submitFile(file, options, send);
-    const kind = submitted.problem?.kind;
-    if (kind !== undefined && (COMMON_FAILURES.has(kind) || (kind === previous && mayBeCommon(kind, options))))
-      ended = true;
-    previous = kind;
+    if (COMMON_FAILURES.has(submitted.problem?.kind ?? '')) ended = true;
     return submitted;
   };
   return Promise.all(
@@ -104,14 +100,6 @@ export async function submitFiles(
       return submitted;
     }),
   );
-}
-
-/**
- * Returns whether a refusal may be about the document type. The interface does not show the status for a missing schema
- * (interface 7), so two files in a row that get the same status are taken for it. With `--new`, a 409 remains only after two keys.
- */
-function mayBeCommon(kind: string, { resubmitFailed }: SubmitOptions): boolean {
-  return /^http_4/.test(kind) && (!ABOUT_ONE_FILE.has(kind) || (kind === 'http_409' && resubmitFailed));
 }
 
 function repeatOf(submitted: SubmittedFile, { path }: PdfFile): SubmittedFile {
@@ -177,10 +165,10 @@ async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Pr
 }
 
 /** A repeat that does not state its status is asked for it. */
-async function isFailedRepeat(answer: SubmitResult, { client, signal }: SubmitOptions): Promise<boolean> {
+async function isFailedRepeat(answer: SubmitResult, { service, signal }: SubmitOptions): Promise<boolean> {
   if (answer.created) return false;
   if (answer.status !== null) return answer.status === 'failed';
-  return (await readState(client, answer.scanId, signal))?.status === 'failed';
+  return (await readState(service, answer.scanId, signal))?.status === 'failed';
 }
 
 interface Attempts {
