@@ -109,7 +109,7 @@ async function list(
     const entries = await quarantine.list(name, { state: wanted, limit });
     if (json) return io.write(`${JSON.stringify(entries)}\n`);
     if (entries.length === 0) return io.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
-    io.write(table(entries, LIST, io.columns));
+    io.write(table(entries, LIST));
     const total = await quarantine.count(name, wanted);
     if (total > entries.length) io.note(`${entries.length} of ${total}; see --limit\n`);
   });
@@ -122,7 +122,7 @@ const LIST: readonly Column<QuarantinedEntry>[] = [
   { head: 'LAST SEEN', cell: ({ lastSeenAt }) => formatTime(lastSeenAt) },
   { head: 'SEEN', cell: ({ timesSeen }) => String(timesSeen), right: true },
   { head: 'REV', cell: ({ revision }) => String(revision ?? '-'), right: true },
-  { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
+  { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-' },
 ];
 
 async function show(id: string, { feed, payload, json }: FeedOptions & { payload?: true }, io: CommandProcess) {
@@ -221,7 +221,7 @@ async function discard(
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
     const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be discarded: their runs stay missing,\nand they stay discarded if delivered again. \`quarantine replay ID\` can still\nstore them.\n`;
     if (dryRun) {
-      io.write(json ? `${JSON.stringify({ discarded: chosen })}\n` : table(entries, LIST, io.columns));
+      io.write(json ? `${JSON.stringify({ discarded: chosen })}\n` : table(entries, LIST));
       return io.note('Nothing was discarded: these would be.\n');
     }
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });

@@ -60,7 +60,7 @@ async function showPositions({ feeds, feed }: FeedCommandContext, { json }: Give
   const positions = await feeds.listPositions(feed.name);
   if (json) return io.write(`${JSON.stringify(positions)}\n`);
   if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
-  io.write(table(positions, LIST, io.columns));
+  io.write(table(positions, LIST));
 }
 
 const LIST: readonly Column<EarlierPosition>[] = [

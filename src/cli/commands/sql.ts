@@ -130,12 +130,11 @@ function printTable(io: CommandProcess): Printer {
       const layout = columns.map(({ name, type }, index) => ({
         head: printable(name),
         cell: (row: readonly string[]) => row[index] ?? '',
-        shrinks: true as const,
-        ...(isNumber(type) && { right: true as const }),
+        right: isNumber(type),
       }));
       const rows = shown.slice(0, TABLE.rows);
       // A column alone, such as a plan, is not cut; wide rows are shown like those of psql with \x auto.
-      const lines = table(rows, layout, null);
+      const lines = table(rows, layout);
       const isWide = io.columns !== null && lines.split('\n').some((line) => [...line].length > (io.columns ?? 0));
       const heads = layout.map(({ head }) => head);
       io.write(isWide && heads.length > 1 ? expanded(rows, heads, io.columns) : lines);

@@ -149,14 +149,14 @@ function list({ feed, json }: Given, io: CommandProcess): Promise<void> {
     const views = await listReportViews(connection);
     if (json) io.write(`${JSON.stringify(views)}\n`);
     else if (views.length === 0) io.write('No documents have been scanned yet: run `scanfeed views refresh`.\n');
-    else io.write(table(views, LIST, io.columns));
+    else io.write(table(views, LIST));
   });
 }
 
 const LIST: readonly Column<ListedView>[] = [
   { head: 'VIEW', cell: ({ name }) => name },
-  { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug, shrinks: true },
-  { head: 'ROWS ARE', cell: rowsOf, shrinks: true },
+  { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug },
+  { head: 'ROWS ARE', cell: rowsOf },
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
   { head: 'IN A TABLE', cell: ({ storesRows }) => (storesRows ? 'yes' : 'no') },
 ];
@@ -177,7 +177,7 @@ function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<
     io.write(
       `${connection.tables.reportingSchema}.${name}: ${rowsOf(view)} of the document type ${JSON.stringify(documentType)}\n\n`,
     );
-    io.write(table(view.columns, COLUMNS, io.columns));
+    io.write(table(view.columns, COLUMNS));
   });
 }
 
@@ -196,5 +196,5 @@ function showSources(name: string | undefined, { feed }: Given, io: CommandProce
 const COLUMNS: readonly Column<ReportColumn>[] = [
   { head: 'COLUMN', cell: ({ name }) => name },
   { head: 'TYPE', cell: ({ type }) => sqlTypeOf(type) },
-  { head: 'FIELD', cell: ({ path }) => path.join('.'), shrinks: true },
+  { head: 'FIELD', cell: ({ path }) => path.join('.') },
 ];

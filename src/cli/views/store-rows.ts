@@ -66,12 +66,12 @@ export async function listIndexes(json: boolean, connection: StoreConnection, io
   const indexes = await listStoredIndexes(connection);
   if (json) io.write(`${JSON.stringify(indexes)}\n`);
   else if (indexes.length === 0) io.write('There are no indexes.\n');
-  else io.write(table(indexes, INDEXES, io.columns));
+  else io.write(table(indexes, INDEXES));
 }
 
 const INDEXES: readonly Column<StoredIndex>[] = [
   { head: 'VIEW', cell: ({ view }) => view },
-  { head: 'COLUMNS', cell: ({ columns }) => columns.join(', '), shrinks: true },
+  { head: 'COLUMNS', cell: ({ columns }) => columns.join(', ') },
   { head: 'SIZE', cell: ({ bytes }) => `${(bytes / 2 ** 20).toFixed(1)} MiB`, right: true },
   { head: 'STATE', cell: ({ valid }) => (valid ? 'valid' : 'invalid: create it again') },
 ];
