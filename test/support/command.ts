@@ -75,11 +75,10 @@ async function execute(
       if (columns !== undefined) print(escapeControls(data));
       else print(typeof data === 'string' ? data : Buffer.from(data).toString('latin1'));
     },
-    writeControls: print,
     written: async () => reader?.(out) ?? true,
     note: say,
     columns: columns ?? null,
-    redraws: false,
+    noteColumns: null,
     ask:
       answer === undefined
         ? null
