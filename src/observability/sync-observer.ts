@@ -4,11 +4,10 @@ import { runsOnlyIn } from '../core/feed-filters.js';
 import type { AnsweringCache, Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
 import type { FeedState } from './feed-state.js';
-import { createActivityLog } from './log/activity.js';
 import type { FailureLog } from './log/failure-log.js';
-import type { Logger } from './log/logger.js';
+import type { LogFields, Logger } from './log/logger.js';
 import { createRoleLog } from './log/role-log.js';
-import { createThrottledWarnings } from './log/throttled-warnings.js';
+import { createThrottledLines } from './log/throttled-lines.js';
 import type { FeedMetrics } from './metrics/metrics.js';
 import { createPassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
@@ -38,18 +37,12 @@ export function observeSync(options: SyncObserverOptions) {
   const startedAt = new Date(clock.now()).toISOString();
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
-  const warnings = createThrottledWarnings(logger, clock);
+  const lines = createThrottledLines(logger, clock);
   const history = createRecentHistory(clock, state);
   let runsWritten = 0;
-  const activity = createActivityLog(logger, clock, () => ({
-    lagSeconds: rounded(state.lagSeconds()),
-    ...passFields(passes.report()),
-  }));
-
-  const tick = () => {
-    activity.tick();
-    warnings.tick();
-  };
+  const activityFields = () => ({ lagSeconds: rounded(state.lagSeconds()), ...passFields(passes.report()) });
+  const warn = (message: string, counts: Readonly<Record<string, number>>, fields: LogFields) =>
+    lines.add('warn', message, counts, () => fields);
   /** Updates the state, and records the lag before it, when it is highest, and after it. */
   const update = (change: () => void) => {
     history.awake();
@@ -61,11 +54,10 @@ export function observeSync(options: SyncObserverOptions) {
     ticked(nextStepMs) {
       onTick(nextStepMs);
       history.awake();
-      tick();
+      lines.tick();
     },
     polled(outcome, entries) {
       metrics.polled(outcome);
-      if (entries > 0) activity.add({ pages: 1 });
       // One line per page at level debug: from the commit if there are entries, from the failure log if the poll failed.
       if (outcome !== 'failed') logger[entries > 0 ? 'trace' : 'debug']('polled the feed', { outcome, entries });
     },
@@ -77,27 +69,24 @@ export function observeSync(options: SyncObserverOptions) {
       const { stored, ...numbers } = counts;
       const { inserted, updated, unchanged, stale, quarantined, conflicts } = counts;
       const entries = inserted + updated + unchanged + stale + quarantined;
-      activity.add({ entries, inserted, updated, quarantined });
-      if (entries > 0) logger.debug('committed', numbers);
+      if (entries > 0) {
+        logger.debug('committed', numbers);
+        lines.add('info', 'activity', { entries, inserted, updated, quarantined }, activityFields);
+      }
       if (quarantined > 0) {
-        const remedy = 'see `scanfeed quarantine list`';
-        warnings.warn('quarantined entries', { entries: quarantined }, { remedy });
+        warn('quarantined entries', { entries: quarantined }, { remedy: 'see `scanfeed quarantine list`' });
       }
       if (conflicts > 0) {
         const remedy =
           'the stored content is kept; `scanfeed verify` lists the runs; ask the operators of the service why';
-        warnings.warn('revision redelivered with different content', { entries: conflicts }, { remedy });
+        warn('revision redelivered with different content', { entries: conflicts }, { remedy });
       }
     },
     pageStored: (page) => options.tracer?.pageStored(page, feed),
     freshness: (read) => update(() => state.setFreshness(read)),
-    truncated(outcome, entries) {
-      metrics.truncated(outcome, entries);
-      if (outcome === 'resolved') activity.add({ resolved: entries });
-    },
+    truncated: metrics.truncated,
     failed(stage, error, pauseMs) {
       metrics.failed(stage, classifyError(error).kind);
-      activity.failed();
       history.failed();
       failures.failed(stage, error, pauseMs);
     },
@@ -108,13 +97,13 @@ export function observeSync(options: SyncObserverOptions) {
         logger.warn(until === null ? 'unusable entries hold again' : 'accepting unusable entries', { until });
       update(() => state.setStatus(read));
       role.checked(read.leaseHolder);
-      tick();
+      lines.tick();
     },
     reconciled(found) {
       metrics.reconciled(found);
       if (found.first + found.later === 0) return;
       const remedy = 'none: they are stored now; if this is frequent, ask the operators of the service';
-      warnings.warn('found runs that the cursor skipped', { ...found }, { remedy });
+      warn('found runs that the cursor skipped', { ...found }, { remedy });
     },
     reading: (what, progress) => passes.update(what, progress),
     passFinished: (pass) => passes.finished(pass),
@@ -148,12 +137,11 @@ export function observeSync(options: SyncObserverOptions) {
     leading(aliveUntil) {
       update(() => state.setLeader(aliveUntil));
       if (aliveUntil === null) {
-        activity.flush();
-        warnings.flush();
+        lines.flush();
         for (const stage of LEADER_STAGES) failures.reset(stage);
       }
       role.leading(aliveUntil !== null);
-      tick();
+      lines.tick();
     },
     caughtUp(polledAt) {
       state.setCaughtUp(polledAt);
@@ -190,7 +178,7 @@ export function observeSync(options: SyncObserverOptions) {
   /** Warns that a cache gave a response of the service. */
   const answeredByCache = ({ evidence, name }: AnsweringCache) => {
     const remedy = 'exclude the service from this cache: new runs arrive late, and it may mix up organizations';
-    warnings.warn('a cache answered requests', { answers: 1 }, { cache: name, evidence, remedy });
+    warn('a cache answered requests', { answers: 1 }, { cache: name, evidence, remedy });
   };
 
   return { observer, report, recent: history.minutes, answeredByCache };

@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../../core/clock.js';
 import type { StoredPage } from '../../sync/ports/index.js';
 import type { Logger } from '../log/logger.js';
-import { createThrottledWarnings } from '../log/throttled-warnings.js';
+import { createThrottledLines } from '../log/throttled-lines.js';
 import type { PageTracer } from './tracer.js';
 
 /** Maximum time to export the remaining spans at the end, milliseconds. */
@@ -31,9 +31,9 @@ export interface TracerOptions {
  * the collector does not take are dropped.
  */
 export function createOtlpTracer({ version, ratio, logger, clock }: TracerOptions): PageTracer {
-  const warnings = createThrottledWarnings(logger, clock);
+  const lines = createThrottledLines(logger, clock);
   const exporter = reportFailures(new OTLPTraceExporter(), (spans, reason) =>
-    warnings.warn('dropped spans: collector unavailable', { spans }, { reason }),
+    lines.add('warn', 'dropped spans: collector unavailable', { spans }, () => ({ reason })),
   );
   const provider = new TracerProvider({
     resource: defaultResource()
