@@ -68,7 +68,7 @@ export function openSharedParts(
     },
   });
   const metrics = createMetrics({
-    feed: onlyFeed,
+    labels: onlyFeed === null ? {} : { feed: onlyFeed },
     version,
     monotonic: clock.monotonic,
     databasePool: database.usage,

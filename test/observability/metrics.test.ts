@@ -23,6 +23,7 @@ describe('metrics', () => {
     const others = [...samples].filter(([, value]) => value !== 0);
     expect(others).toEqual([
       ['scanfeed_lag_seconds', Number.POSITIVE_INFINITY],
+      ['scanfeed_feeds{state="standby"}', 1],
       ['scanfeed_build_info{version="1.2.3"}', 1],
     ]);
     expect(samples.get('scanfeed_runs_total{outcome="quarantined"}')).toBe(0);
@@ -31,7 +32,7 @@ describe('metrics', () => {
   });
 
   test('are independent of those of another feed in the same process', async () => {
-    const [one, other] = [testMetrics(), testMetrics({ feed: 'letters' })];
+    const [one, other] = [testMetrics(), testMetrics({ labels: { feed: 'letters' } })];
     one.metrics.polled('end');
     expect(await one.sample('scanfeed_polls_total{outcome="end"}')).toBe(1);
     expect(await other.sample('scanfeed_polls_total{outcome="end"}')).toBe(0);
@@ -142,10 +143,10 @@ describe('the gauges of the database', () => {
   });
 });
 
-test.each(['invoices', null])(
+test.each(['invoices', undefined])(
   'the time until which unusable entries are accepted exists only while that is in force, of the feed %s',
   async (feed) => {
-    const { state, metrics, sample } = testMetrics({ feed });
+    const { state, metrics, sample } = testMetrics({ labels: feed === undefined ? {} : { feed } });
     const name = 'scanfeed_unusable_accepted_until_timestamp_seconds';
     expect(await sample(name)).toBeUndefined();
     state.setStatus(feedStatus({ acceptsBadUntil: new Date(5_000) }));
@@ -198,7 +199,7 @@ describe('leading and being caught up', () => {
 });
 
 test('two metrics objects of one feed can both collect the metrics of Node', async () => {
-  const options = { feed: 'a', version: '1', monotonic: () => 0 };
+  const options = { labels: {}, version: '1', monotonic: () => 0 };
   const both = [createMetrics(options), createMetrics(options)];
   const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
   expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);
@@ -224,7 +225,7 @@ describe('the metrics of the feeds of a file', () => {
   function setup(feeds: number, options: Partial<MetricsOptions> = {}) {
     const clock = handClock();
     const { monotonic } = clock;
-    const metrics = createMetrics({ feed: null, version: '1.2.3', monotonic, nodeMetrics: false, ...options });
+    const metrics = createMetrics({ labels: {}, version: '1.2.3', monotonic, nodeMetrics: false, ...options });
     const added = Array.from({ length: feeds }, (_, index) => {
       const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
       const failures = createFailureLog<Stage>({ logger: recordingLogger().logger, clock });

@@ -75,9 +75,9 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
   const log = recordingLogger();
   const failures = createFailureLog<Stage>({ logger: log.logger, clock });
-  const given = { feed: 'invoices', version: '1.2.3', monotonic, nodeMetrics: false, ...options };
+  const given = { labels: { feed: 'invoices' }, version: '1.2.3', monotonic, nodeMetrics: false, ...options };
   const ofProcess = createMetrics(given);
-  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.feed ?? 'first', state, failures) };
+  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.labels.feed ?? 'first', state, failures) };
   const sample = async (series: string) => {
     const { text } = await metrics.exposition();
     captureLeaks('the metrics', text);
@@ -86,9 +86,14 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
   return { clock, state, metrics, failures, log, sample };
 }
 
+const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
+
 /** The exposition after every error and every answer has occurred. */
 export async function everythingOccurred(options: Partial<MetricsOptions> = {}): Promise<string> {
-  const { metrics, state } = testMetrics(options);
+  const { metrics, state, failures } = testMetrics(options);
+  for (const pass of PASSES) metrics.setPassProgress(pass, { entries: 1, deliveredUpTo: null, pace: null });
+  for (const stage of STAGES)
+    failures.failed(stage, Object.assign(new Error('away'), { kind: 'connection', action: 'retry' }), 1);
   state.setStatus(feedStatus({ acceptsBadUntil: new Date('2026-01-01T08:00:00Z') }));
   for (const stage of STAGES) for (const kind of ERROR_KINDS) metrics.failed(stage, kind);
   for (const operation of OPERATIONS) for (const status of REQUEST_STATUSES) metrics.requested(operation, status, 1);

@@ -11,8 +11,6 @@ export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
 export const PURGED_TABLES = ['runs', 'run_history', 'quarantine'] as const;
 export const RECONCILE_REVISIONS = ['first', 'later'] as const;
 export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
-/** The passes that have metrics; `feed` is the feed while it catches up. */
-export const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
 /** Requests of the daemon: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
@@ -97,13 +95,12 @@ export const HELP = {
     'Latest delivery time up to which the feed was read, service clock; 0 while unknown',
   scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
   scanfeed_leader: '1 while this process leads the feed',
-  scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error',
+  scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error; only then',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
-    'Entries read per second by a pass, or by the feed while it catches up; 0 if it is not being read',
-  scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown, 0 if it is not being read',
-  scanfeed_pass_delivered_up_to_timestamp_seconds:
-    'Delivery time up to which a pass has read; 0 if it is not being read',
+    'Entries read per second by a pass, or by the feed while it catches up; 0 while unknown',
+  scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown',
+  scanfeed_pass_delivered_up_to_timestamp_seconds: 'Delivery time up to which a pass has read; 0 while unknown',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
   scanfeed_unusable_accepted_until_timestamp_seconds:

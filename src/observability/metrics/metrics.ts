@@ -6,7 +6,6 @@ import {
   BUCKETS,
   ERROR_KINDS,
   OPERATIONS,
-  PASSES,
   POLL_OUTCOMES,
   POOL_STATES,
   PURGED_TABLES,
@@ -22,11 +21,8 @@ import { createInstruments, type Instruments, type Name } from './prometheus.js'
 export const RATE_VALID_MS = 60_000;
 
 export interface MetricsOptions {
-  /**
-   * The only feed of the process, label of every metric. Null: it follows those of a file, and only the gauges of feeds have the
-   * label.
-   */
-  readonly feed: string | null;
+  /** Labels of every metric. The gauges of feeds also have the label `feed`. */
+  readonly labels: Readonly<Record<string, string>>;
   readonly version: string;
   /** Monotonic milliseconds: the clock of all times passed to the metrics. */
   readonly monotonic: () => number;
@@ -46,19 +42,18 @@ export type FeedMetrics = ReturnType<Metrics['addFeed']>;
  * `other`.
  */
 export function createMetrics(options: MetricsOptions) {
-  const { feed, version, monotonic } = options;
-  const labels: Record<string, string> = feed === null ? {} : { feed };
+  const { labels, version, monotonic } = options;
   const instruments = createInstruments(labels, { nodeMetrics: options.nodeMetrics ?? true });
   const { gauge, counter, histogram } = instruments;
 
   const feeds = new Map<string, FeedFigures>();
-  feedGauges(instruments, feeds, feed === null);
-  failingGauge(instruments, feeds, feed === null);
-  if (feed === null) countFeeds(instruments, feeds, options.invalidFeeds);
+  feedGauges(instruments, feeds);
+  failingGauge(instruments, feeds);
+  countFeeds(instruments, feeds, options.invalidFeeds);
   gauge('scanfeed_database_pool', ['state'], () =>
     POOL_STATES.map((state) => ({ labels: { state }, value: options.databasePool?.()[state] ?? 0 })),
   );
-  passGauges(instruments, feeds, feed === null, monotonic);
+  passGauges(instruments, feeds, monotonic);
   gauge('scanfeed_build_info', ['version'], () => [{ labels: { version }, value: 1 }]);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
@@ -137,12 +132,10 @@ interface FeedFigures {
 
 type Feeds = ReadonlyMap<string, FeedFigures>;
 
-/** Creates the gauges of each feed. @param named whether each series has the label `feed` */
-function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean): void {
+/** Creates the gauges of each feed. */
+function feedGauges({ gauge: create }: Instruments, feeds: Feeds): void {
   const gauge = (name: Name, value: (state: FeedState) => number) =>
-    create(name, named ? ['feed'] : [], () =>
-      [...feeds].map(([feed, { state }]) => ({ labels: named ? { feed } : {}, value: value(state) })),
-    );
+    create(name, ['feed'], () => [...feeds].map(([feed, { state }]) => ({ labels: { feed }, value: value(state) })));
   gauge('scanfeed_lag_seconds', (state) => state.lagSeconds() ?? Number.POSITIVE_INFINITY);
   gauge('scanfeed_data_complete_as_of_timestamp_seconds', (state) => unixSeconds(state.freshness()?.dataCompleteAsOf));
   gauge('scanfeed_last_poll_success_timestamp_seconds', (state) => unixSeconds(state.status()?.lastPollAt));
@@ -162,17 +155,13 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean
   );
 }
 
-/**
- * Creates the gauge of the failing stages, with the kind of the last error. Those of many feeds exist only while the stage fails.
- * @param many whether each series has the label `feed`
- */
-function failingGauge({ gauge }: Instruments, feeds: Feeds, many: boolean): void {
-  gauge('scanfeed_failing', [...(many ? ['feed'] : []), 'stage', 'kind'], () =>
+/** Creates the gauge of the failing stages, with the kind of the last error. A series exists only while the stage fails. */
+function failingGauge({ gauge }: Instruments, feeds: Feeds): void {
+  gauge('scanfeed_failing', ['feed', 'stage', 'kind'], () =>
     [...feeds].flatMap(([feed, { failures }]) =>
       STAGES.flatMap((stage) => {
         const kind = failures.kindOf(stage);
-        if (kind === null) return many ? [] : [{ labels: { stage }, value: 0 }];
-        return [{ labels: { ...(many && { feed }), stage, kind: knownKind(kind) }, value: 1 }];
+        return kind === null ? [] : [{ labels: { feed, stage, kind: knownKind(kind) }, value: 1 }];
       }),
     ),
   );
@@ -203,19 +192,13 @@ type PassTimes = Map<Reading, TimedProgress>;
 /** Passes that run at full speed, and the feed while it catches up. */
 const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
 
-/**
- * Creates the gauges of the passes. Those of many feeds exist only while the pass is being read.
- * @param many whether each series has the label `feed`
- */
-function passGauges({ gauge: create }: Instruments, feeds: Feeds, many: boolean, monotonic: () => number): void {
+/** Creates the gauges of the passes. A series exists only while the pass is being read. */
+function passGauges({ gauge: create }: Instruments, feeds: Feeds, monotonic: () => number): void {
   const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < RATE_VALID_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
-    create(name, many ? ['feed', 'pass'] : ['pass'], () =>
+    create(name, ['feed', 'pass'], () =>
       [...feeds].flatMap(([feed, { passes }]) =>
-        (many ? [...passes.keys()] : PASSES).map((pass) => {
-          const progress = passes.get(pass);
-          return { labels: many ? { feed, pass } : { pass }, value: progress === undefined ? 0 : value(progress) };
-        }),
+        [...passes].map(([pass, progress]) => ({ labels: { feed, pass }, value: value(progress) })),
       ),
     );
   gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
