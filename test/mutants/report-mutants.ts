@@ -11,7 +11,7 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
   ),
   reports(
     'a page that was judged before an erasure lands after it',
-    patch('src/storage/runs/deleted-runs.ts', 'sql`lease_epoch + 1 + ceil(random() * 1000000)`', 'sql`lease_epoch`'),
+    patch('src/storage/runs/deleted-runs.ts', 'lease_epoch + 1 + ceil(random() * 1000000)', 'lease_epoch'),
   ),
   reports(
     'a run ceases to be productive without a new number',

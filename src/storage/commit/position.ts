@@ -14,12 +14,10 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions({ db, tables }: StoreConnection, databaseClock: DatabaseClock): PositionStore {
   return {
     async readPosition(feed) {
-      const row = await db
-        .selectFrom('feeds')
-        .select(({ fn }) => ['cursor', fn.coalesce('resume_since', 'start_since').as('since'), DATABASE_MS])
-        .where('name', '=', feed)
-        .executeTakeFirst();
-      databaseClock.note(row);
+      const { rows } = await sql<{ cursor: string | null; since: Date | null; database_ms: number }>`
+        SELECT cursor, COALESCE(resume_since, start_since) AS since, ${DATABASE_MS}
+        FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
+      const row = databaseClock.note(rows[0]);
       return { cursor: row?.cursor ?? null, since: row?.since ?? null };
     },
 
@@ -46,15 +44,13 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
     },
 
     /** Called only after a cursor was rejected, so it may read the whole table. */
-    findDelivered: (feed, from, to, limit) =>
-      db
-        .selectFrom('runs')
-        .select(['scan_id as scanId', 'revision'])
-        .where('feed', '=', feed)
-        .where(({ between }) => between('delivered_at', timestamp(from), timestamp(to)))
-        .orderBy('delivered_at', 'desc')
-        .limit(limit)
-        .execute(),
+    async findDelivered(feed, from, to, limit) {
+      const { rows } = await sql<{ scanId: string; revision: number }>`
+        SELECT scan_id AS "scanId", revision FROM ${tables.runs}
+        WHERE feed = ${feed} AND delivered_at BETWEEN ${timestamp(from)} AND ${timestamp(to)}
+        ORDER BY delivered_at DESC LIMIT ${limit}`.execute(db);
+      return rows;
+    },
 
     async movePosition(lease, from, to) {
       const { rows } = await sql`
@@ -74,12 +70,9 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
     },
 
     async storeStuck(lease, stuck) {
-      await db
-        .updateTable('feeds')
-        .set({ stuck_since: stuck ? sql`clock_timestamp()` : null })
-        .where(isHeld(lease))
-        .where('stuck_since', stuck ? 'is' : 'is not', null)
-        .execute();
+      await sql`
+        UPDATE ${tables.feeds} SET stuck_since = CASE WHEN ${stuck} THEN clock_timestamp() END
+        WHERE ${isHeld(lease)} AND (stuck_since IS NULL) = ${stuck}`.execute(db);
     },
   };
 }

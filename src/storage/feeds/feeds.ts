@@ -1,46 +1,59 @@
 import { sql } from 'kysely';
-import type { LeaseGrant } from '../../sync/ports/index.js';
+import type { FeedFilters, LeaseGrant } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { leader } from '../tables/lease-columns.js';
 
 /** The target of a rewind: an earlier position by its id, a delivery time, or the start of the feed. */
 export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';
 
-export type FeedRow = NonNullable<Awaited<ReturnType<ReturnType<typeof createFeeds>['find']>>>;
-export type EarlierPosition = Awaited<ReturnType<ReturnType<typeof createFeeds>['listPositions']>>[number];
+/** A feed, as commands see it. Times are null until they are known. */
+export interface FeedRow {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly filters: FeedFilters;
+  /** Null: it started at the beginning of the history. */
+  readonly startSince: Date | null;
+  /** Null: complete from the beginning of the history. */
+  readonly completeFrom: Date | null;
+  readonly dataCompleteAsOf: Date | null;
+  readonly reconciledAsOf: Date | null;
+  readonly lastDeliveredAt: Date | null;
+  /** Time of the last change that made its filters include more. */
+  readonly filtersWidenedAt: Date | null;
+  readonly leader: string | null;
+}
+
+/** An earlier position of a feed. The cursor itself is not shown; the id identifies it. */
+export interface EarlierPosition {
+  readonly id: string;
+  readonly notedAt: Date;
+  readonly reason: 'checkpoint' | 'rejected' | 'rewind';
+  /** Delivery time up to which the feed was read at this position, service clock. */
+  readonly lastDeliveredAt: Date | null;
+  readonly hasCursor: boolean;
+}
 
 /** Creates the access of operators' commands to feeds. */
 export function createFeeds({ db, tables }: StoreConnection) {
   return {
-    /** Returns a feed; undefined if no feed of this name was ever started. Times are null until they are known. */
-    find: (name: string) =>
-      db
-        .selectFrom('feeds as feed')
-        .where('name', '=', name)
-        .select([
-          'name',
-          'base_url as baseUrl',
-          'filters',
-          // Null: it started at the beginning of the history.
-          'start_since as startSince',
-          // Null: complete from the beginning of the history.
-          sql<Date | null>`NULLIF(complete_from, '-infinity')`.as('completeFrom'),
-          'data_complete_as_of as dataCompleteAsOf',
-          'reconciled_as_of as reconciledAsOf',
-          'last_delivered_at as lastDeliveredAt',
-          // Time of the last change that made its filters include more.
-          'filters_widened_at as filtersWidenedAt',
-          leader(tables).as('leader'),
-        ])
-        .executeTakeFirst(),
+    /** Returns a feed; undefined if no feed of this name was ever started. */
+    async find(name: string): Promise<FeedRow | undefined> {
+      const { rows } = await sql<FeedRow>`
+        SELECT name, base_url AS "baseUrl", filters, start_since AS "startSince",
+          NULLIF(complete_from, '-infinity') AS "completeFrom", data_complete_as_of AS "dataCompleteAsOf",
+          reconciled_as_of AS "reconciledAsOf", last_delivered_at AS "lastDeliveredAt",
+          filters_widened_at AS "filtersWidenedAt", ${leader(tables)} AS leader
+        FROM ${tables.feeds} AS feed WHERE name = ${name}`.execute(db);
+      return rows[0];
+    },
 
     /** Sets the address of the feed's service, which is the same service. */
     async setBaseUrl(name: string, baseUrl: string): Promise<void> {
-      await db.updateTable('feeds').set({ base_url: baseUrl }).where('name', '=', name).execute();
+      await sql`UPDATE ${tables.feeds} SET base_url = ${baseUrl} WHERE name = ${name}`.execute(db);
     },
 
     async listNames(): Promise<readonly string[]> {
-      const rows = await db.selectFrom('feeds').select('name').orderBy('name').execute();
+      const { rows } = await sql<{ name: string }>`SELECT name FROM ${tables.feeds} ORDER BY name`.execute(db);
       return rows.map(({ name }) => name);
     },
 
@@ -49,30 +62,23 @@ export function createFeeds({ db, tables }: StoreConnection) {
      * disturb the holder, and writes nothing if another process has taken the lease by then.
      */
     async readLease(feed: string): Promise<LeaseGrant | null> {
-      const row = await db
-        .selectFrom('feeds')
-        .where('name', '=', feed)
-        .select(['lease_holder', 'lease_epoch'])
-        .executeTakeFirst();
-      if (row === undefined) return null;
-      return { feed, holder: row.lease_holder ?? '', epoch: Number(row.lease_epoch), filtersBefore: null };
+      const { rows } = await sql<{ holder: string; epoch: string }>`
+        SELECT COALESCE(lease_holder, '') AS holder, lease_epoch AS epoch FROM ${tables.feeds} WHERE name = ${feed}`.execute(
+        db,
+      );
+      const [lease] = rows;
+      return lease === undefined
+        ? null
+        : { feed, holder: lease.holder, epoch: Number(lease.epoch), filtersBefore: null };
     },
 
-    /** Returns the earlier positions of a feed, newest first. The cursors themselves are omitted; their ids identify them. */
-    listPositions: (feed: string) =>
-      db
-        .selectFrom('cursor_history')
-        .where('feed', '=', feed)
-        .select([
-          'id',
-          'noted_at as notedAt',
-          'reason',
-          // Delivery time up to which the feed was read at this position, service clock.
-          'last_delivered_at as lastDeliveredAt',
-          sql<boolean>`cursor IS NOT NULL`.as('hasCursor'),
-        ])
-        .orderBy('id', 'desc')
-        .execute(),
+    /** Returns the earlier positions of a feed, newest first. */
+    async listPositions(feed: string): Promise<readonly EarlierPosition[]> {
+      const { rows } = await sql<EarlierPosition>`
+        SELECT id, noted_at AS "notedAt", reason, last_delivered_at AS "lastDeliveredAt", cursor IS NOT NULL AS "hasCursor"
+        FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC`.execute(db);
+      return rows;
+    },
 
     /**
      * Moves the feed back and raises its epoch in one statement, so that no page read before can be committed. Adds the old

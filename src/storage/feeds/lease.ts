@@ -43,6 +43,13 @@ interface TakenRow {
   readonly database_ms: number;
 }
 
+interface StoredRow {
+  readonly base_url: string;
+  readonly last_commit_at: Date | null;
+  readonly lease_holder: string | null;
+  readonly lease_home: string | null;
+}
+
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
   /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
@@ -96,11 +103,11 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
   };
   /** Returns whether the feed was created. @throws AnotherService, ProcessesElsewhere */
   const exists = async (feed: FeedIdentity) => {
-    const stored = await db
-      .selectFrom('feeds')
-      .select(['base_url', 'last_commit_at', 'lease_holder', 'lease_home'])
-      .where('name', '=', feed.name)
-      .executeTakeFirst();
+    const { rows } = await sql<StoredRow>`
+      SELECT base_url, last_commit_at, lease_holder, lease_home FROM ${tables.feeds} WHERE name = ${feed.name}`.execute(
+      db,
+    );
+    const [stored] = rows;
     if (stored === undefined) return false;
     if (stored.last_commit_at !== null && stored.base_url !== feed.baseUrl)
       throw new AnotherService(feed, stored.base_url);
@@ -118,7 +125,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
     },
 
     async releaseLease(lease) {
-      await db.updateTable('feeds').set({ lease_holder: null, lease_home: null }).where(isHeld(lease)).execute();
+      await sql`UPDATE ${tables.feeds} SET lease_holder = NULL, lease_home = NULL WHERE ${isHeld(lease)}`.execute(db);
     },
   };
 }

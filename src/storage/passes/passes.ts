@@ -1,8 +1,8 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { LastPass, NewPass, Pass, PassStore, ReadingPace } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isHeld } from '../tables/lease-columns.js';
-import type { ScanfeedSchema, Tables } from '../tables/schema.js';
+import type { Tables } from '../tables/schema.js';
 
 const PASS = sql`pass.id::text, pass.begun_at AS "begunAt", pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
@@ -64,7 +64,7 @@ export function createPasses({ db, tables }: StoreConnection): PassStore {
           AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`LEAST(data_complete_as_of, ${timestamp(completeAsOf)})`)})
         ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
         RETURNING ${PASS}`.execute(db);
-      if (rows.length > 0) await prunePasses(db, lease.feed, kind);
+      if (rows.length > 0) await prunePasses({ db, tables }, lease.feed, kind);
       return rows[0] ?? null;
     },
 
@@ -89,19 +89,10 @@ export function hasCaughtUpSinceWidening(completeAsOf: RawBuilder<unknown>): Raw
 }
 
 /** Deletes the passes of a kind before the last completed one. */
-export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind: NewPass['kind']): Promise<void> {
-  const lastCompleted = db
-    .selectFrom('passes')
-    .select(({ fn }) => fn.max('id').as('id'))
-    .where('feed', '=', feed)
-    .where('kind', '=', kind)
-    .where(IS_COMPLETED);
-  await db
-    .deleteFrom('passes')
-    .where('feed', '=', feed)
-    .where('kind', '=', kind)
-    .where('id', '<', lastCompleted)
-    .execute();
+export async function prunePasses({ db, tables }: StoreConnection, feed: string, kind: NewPass['kind']): Promise<void> {
+  await sql`
+    DELETE FROM ${tables.passes} WHERE feed = ${feed} AND kind = ${kind} AND id < (
+      SELECT max(id) FROM ${tables.passes} WHERE feed = ${feed} AND kind = ${kind} AND ${IS_COMPLETED})`.execute(db);
 }
 
 /** Assignments to a row of a feed or a pass. */

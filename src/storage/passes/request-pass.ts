@@ -1,8 +1,7 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { Pass, PassKind } from '../../sync/ports/index.js';
-import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
-import type { ScanfeedSchema, Tables } from '../tables/schema.js';
+import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePasses } from './passes.js';
 
 /** A pass, as commands show it. */
@@ -30,25 +29,24 @@ export interface PassRange {
 /** Creates the access of operators' commands to passes. */
 export function createPassRequests({ db, tables }: StoreConnection) {
   /** Returns a pass; undefined if it no longer exists. */
-  const find = (id: string): Promise<RequestedPass | undefined> =>
-    db.selectFrom('passes').where('id', '=', id).select(PASS).executeTakeFirst();
+  const find = async (id: string): Promise<RequestedPass | undefined> => {
+    const { rows } = await sql<RequestedPass>`SELECT ${PASS} FROM ${tables.passes} WHERE id = ${id}::bigint`.execute(
+      db,
+    );
+    return rows[0];
+  };
 
   /** Cancels the unfinished passes of these kinds, and returns them in the order of their beginning. The runs that they have stored remain. */
-  const cancel = (feed: string, kinds: readonly PassKind[]): Promise<readonly RequestedPass[]> =>
-    db
-      .with('ended', (query) =>
-        query
-          .updateTable('passes')
-          .set({ finished_at: sql`clock_timestamp()`, cancelled: true })
-          .where('feed', '=', feed)
-          .where('kind', '=', anyOf(kinds))
-          .where('finished_at', 'is', null)
-          .returningAll(),
+  const cancel = async (feed: string, kinds: readonly PassKind[]): Promise<readonly RequestedPass[]> => {
+    const { rows } = await sql<RequestedPass>`
+      WITH ended AS (
+        UPDATE ${tables.passes} SET finished_at = clock_timestamp(), cancelled = true
+        WHERE feed = ${feed} AND kind = ANY (${kinds}::text[]) AND finished_at IS NULL
+        RETURNING *
       )
-      .selectFrom('ended')
-      .select(PASS)
-      .orderBy('id')
-      .execute();
+      SELECT ${PASS} FROM ended ORDER BY id`.execute(db);
+    return rows;
+  };
 
   return {
     find,
@@ -61,38 +59,30 @@ export function createPassRequests({ db, tables }: StoreConnection) {
      */
     async requestBackfill(feed: string, { since, until }: PassRange): Promise<PassRequest> {
       const from = timestamp(since);
-      const pass = await db
-        .with(
-          'wanted',
-          () => sql`(
-            SELECT name, filters_widened_at, date_trunc('milliseconds', COALESCE(${timestamp(until)},
-              GREATEST(clock_timestamp(), last_delivered_at))) AS until
-            FROM ${tables.feeds} WHERE name = ${feed})`,
+      const { rows } = await sql<PassRequest>`
+        WITH wanted AS (
+          SELECT name, filters_widened_at, date_trunc('milliseconds', COALESCE(${timestamp(until)},
+            GREATEST(clock_timestamp(), last_delivered_at))) AS until
+          FROM ${tables.feeds} WHERE name = ${feed}
+        ),
+        joined AS (
+          UPDATE ${tables.passes} AS pass SET until = GREATEST(pass.until, wanted.until)
+          FROM wanted
+          WHERE finished_at IS NULL AND id = (
+            SELECT min(id) FROM ${tables.passes} AS earlier
+            WHERE earlier.feed = wanted.name AND kind = 'backfill' AND finished_at IS NULL
+              AND COALESCE(since, '-infinity') <= COALESCE(${from}, '-infinity')
+              AND COALESCE(${from}, '-infinity') <= earlier.until
+              AND begun_at > COALESCE(filters_widened_at, '-infinity'))
+          RETURNING pass.*
+        ),
+        begun AS (
+          INSERT INTO ${tables.passes} (feed, kind, since, until)
+          SELECT name, 'backfill', ${from}, until FROM wanted WHERE NOT EXISTS (SELECT FROM joined)
+          RETURNING *
         )
-        .with(
-          'joined',
-          () => sql<Selectable<ScanfeedSchema['passes']>>`(
-            UPDATE ${tables.passes} AS pass SET until = GREATEST(pass.until, wanted.until)
-            FROM wanted
-            WHERE finished_at IS NULL AND id = (
-              SELECT min(id) FROM ${tables.passes} AS earlier
-              WHERE earlier.feed = wanted.name AND kind = 'backfill' AND finished_at IS NULL
-                AND COALESCE(since, '-infinity') <= COALESCE(${from}, '-infinity')
-                AND COALESCE(${from}, '-infinity') <= earlier.until
-                AND begun_at > COALESCE(filters_widened_at, '-infinity'))
-            RETURNING pass.*)`,
-        )
-        .with(
-          'begun',
-          () => sql<Selectable<ScanfeedSchema['passes']>>`(
-            INSERT INTO ${tables.passes} (feed, kind, since, until)
-            SELECT name, 'backfill', ${from}, until FROM wanted WHERE NOT EXISTS (SELECT FROM joined)
-            RETURNING *)`,
-        )
-        .selectFrom('joined')
-        .select([...PASS, sql<boolean>`true`.as('joined')])
-        .unionAll(({ selectFrom }) => selectFrom('begun').select([...PASS, sql<boolean>`false`.as('joined')]))
-        .executeTakeFirst();
+        SELECT ${PASS}, true AS joined FROM joined UNION ALL SELECT ${PASS}, false FROM begun`.execute(db);
+      const [pass] = rows;
       if (pass === undefined) throw new Error(`there is no feed ${feed}`);
       return pass;
     },
@@ -129,52 +119,31 @@ export function createPassRequests({ db, tables }: StoreConnection) {
             AND (${kind === 'recent'} OR NOT ${historyIsUnfinished(tables)} AND ${hasCaughtUpSinceWidening(sql`feed.data_complete_as_of`)})
           FOR NO KEY UPDATE`.execute(tx);
         if (ready.length === 0) return undefined;
-        const joined = kind === 'full' ? await findCurrentFullPass(tx, tables, feed) : undefined;
-        if (joined !== undefined) return { ...joined, joined: true };
+        const { rows: unfinished } = await sql<PassRequest>`
+          SELECT ${PASS}, true AS joined FROM ${tables.passes}
+          WHERE ${kind === 'full'} AND feed = ${feed} AND kind = 'full' AND finished_at IS NULL
+            AND begun_at > (SELECT COALESCE(filters_widened_at, '-infinity') FROM ${tables.feeds} WHERE name = ${feed})`.execute(
+          tx,
+        );
+        if (unfinished.length > 0) return unfinished[0];
         await createPassRequests({ db: tx, tables }).cancel(feed, [kind]);
-        await prunePasses(tx, feed, kind);
-        return tx
-          .insertInto('passes')
-          .columns(['feed', 'kind', 'since', 'until', 'complete_as_of'])
-          .expression(sql`
-            SELECT name, ${kind}, GREATEST(${kind === 'full' ? sql`NULL` : from}, start_since), ${end},
-              CASE WHEN ${until === null} AND ${leavesNoGap} THEN data_complete_as_of END
-            FROM ${tables.feeds} WHERE name = ${feed}`)
-          .returning([...PASS, sql<boolean>`false`.as('joined')])
-          .executeTakeFirst();
+        await prunePasses({ db: tx, tables }, feed, kind);
+        const { rows: begun } = await sql<PassRequest>`
+          INSERT INTO ${tables.passes} (feed, kind, since, until, complete_as_of)
+          SELECT name, ${kind}, GREATEST(${kind === 'full' ? sql`NULL` : from}, start_since), ${end},
+            CASE WHEN ${until === null} AND ${leavesNoGap} THEN data_complete_as_of END
+          FROM ${tables.feeds} WHERE name = ${feed}
+          RETURNING ${PASS}, false AS joined`.execute(tx);
+        return begun[0];
       });
     },
   };
 }
 
-/** Returns the unfinished full pass, if it began after the filters were last widened. */
-function findCurrentFullPass(tx: StoreConnection['db'], tables: Tables, feed: string) {
-  const filtersWidenedAt = sql<Date>`(SELECT COALESCE(filters_widened_at, '-infinity') FROM ${tables.feeds} WHERE name = ${feed})`;
-  return tx
-    .selectFrom('passes')
-    .where('feed', '=', feed)
-    .where('kind', '=', 'full')
-    .where('finished_at', 'is', null)
-    .where('begun_at', '>', filtersWidenedAt)
-    .select(PASS)
-    .executeTakeFirst();
-}
-
 /** Whole milliseconds, rounded up. */
 const COMPLETE_TO = sql`date_trunc('milliseconds', GREATEST(data_complete_as_of, last_delivered_at)) + interval '1 ms'`;
 
-const PASS = [
-  'id',
-  'kind',
-  'since',
-  'until',
-  'begun_at as begunAt',
-  'delivered_up_to as deliveredUpTo',
-  sql<number>`entries::double precision`.as('entries'),
-  sql<number>`stored::double precision`.as('stored'),
-  'entries_per_second as entriesPerSecond',
-  'seconds_left as secondsLeft',
-  sql<number | null>`extract(epoch FROM clock_timestamp() - last_commit_at)::double precision * 1000`.as('idleMs'),
-  'finished_at as finishedAt',
-  'cancelled',
-] as const;
+const PASS = sql`id, kind, since, until, begun_at AS "begunAt", delivered_up_to AS "deliveredUpTo",
+          entries::double precision, stored::double precision, entries_per_second AS "entriesPerSecond",
+          seconds_left AS "secondsLeft", finished_at AS "finishedAt", cancelled,
+          extract(epoch FROM clock_timestamp() - last_commit_at)::double precision * 1000 AS "idleMs"`;

@@ -116,15 +116,10 @@ function buildView(
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
-    const locked = await tx
-      .selectFrom('report_views')
-      .select('id')
-      .where('id', '=', id)
-      .where('built_as', 'is not distinct from', replaces)
-      .forNoKeyUpdate()
-      .skipLocked()
-      .executeTakeFirst();
-    if (locked === undefined) return false;
+    const { rows: locked } = await sql`
+      SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${replaces}
+      FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);
+    if (locked.length === 0) return false;
     await sql.raw(definition).execute(tx);
     if (
       readerRole !== null &&
@@ -132,12 +127,11 @@ function buildView(
     ) {
       await grantView({ db: tx, tables }, name, readerRole);
     }
-    await tx
-      .updateTable('report_views')
-      // The stored rows may be outdated now: they are replaced, and the view reads the documents until then.
-      .set({ built_as: fingerprint, built_at: sql`clock_timestamp()`, stored_up_to: storesRows ? '0' : null })
-      .where('id', '=', id)
-      .execute();
+    // The stored rows may be outdated now: they are replaced, and the view reads the documents until then.
+    await sql`
+      UPDATE ${tables.reportViews} SET built_as = ${fingerprint}, built_at = clock_timestamp(),
+        stored_up_to = CASE WHEN ${storesRows} THEN 0 END
+      WHERE id = ${id}`.execute(tx);
     return true;
   });
 }

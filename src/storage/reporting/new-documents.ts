@@ -44,9 +44,10 @@ export async function findNewFields(connection: StoreConnection, runs = BATCH.ru
 }
 
 /** Moves past a document, and names it unless it has changed since. */
-async function skip({ db }: Pick<StoreConnection, 'db'>, { after, last }: Range, error: unknown) {
-  await db.updateTable('report_progress').set({ change_seq: last }).where('change_seq', '=', after).execute();
-  const rows = await db.selectFrom('runs').select('scan_id as scanId').where('change_seq', '=', last).execute();
+async function skip({ db, tables }: StoreConnection, { after, last }: Range, error: unknown) {
+  await sql`UPDATE ${tables.reportProgress} SET change_seq = ${last} WHERE change_seq = ${after}`.execute(db);
+  const { rows } = await sql<{ scanId: string }>`
+    SELECT scan_id AS "scanId" FROM ${tables.runs} WHERE change_seq = ${last}`.execute(db);
   return rows.map(({ scanId }) => ({ scanId, error }))[0];
 }
 
@@ -61,14 +62,10 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
   return db.transaction().execute(async (tx) => {
     const connection = { db: tx, tables };
     await withoutJit(tx);
-    const progress = await tx
-      .selectFrom('report_progress')
-      .select('change_seq as at')
-      .forUpdate()
-      .skipLocked()
-      .executeTakeFirst();
-    if (progress === undefined) return null;
-    const { at } = progress;
+    const { rows: locked } = await sql<{ at: string }>`
+      SELECT change_seq AS at FROM ${tables.reportProgress} FOR UPDATE SKIP LOCKED`.execute(tx);
+    const at = locked[0]?.at;
+    if (at === undefined) return null;
     const last = await endOfBatch(connection, at, runs);
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     Object.assign(range, { after: at, last });
@@ -77,7 +74,7 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     const views = found.length === 0 ? known : await decideViews(connection, known, found, runs);
     const added = await storeDecisions(connection, known, views);
     await storeShapes(connection, found, views);
-    await tx.updateTable('report_progress').set({ change_seq: last }).execute();
+    await sql`UPDATE ${tables.reportProgress} SET change_seq = ${last}`.execute(tx);
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
 }
@@ -137,7 +134,7 @@ export async function countNewChanges({ db, tables }: StoreConnection): Promise<
 /** Makes the next search, and the storing of rows, start with the first document. Existing views and columns remain. */
 export function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
   return db.transaction().execute(async (tx) => {
-    await tx.updateTable('report_progress').set({ change_seq: 0 }).execute();
+    await sql`UPDATE ${tables.reportProgress} SET change_seq = 0`.execute(tx);
     await sql`DELETE FROM ${tables.reportShapes}`.execute(tx);
     await deleteStoredRows({ db: tx, tables });
   });

@@ -82,18 +82,13 @@ export function storedOrChangedRows(
 /** Condition on a row of `report_views`: there is a table. It is gone if somebody has dropped it with the view by hand. */
 function hasTable({ reportingSchema }: Tables) {
   const table = sql`to_regclass(format('%I.stored_%s', ${reportingSchema}::text, id))`;
-  return sql<boolean>`(stored_up_to IS NOT NULL AND ${table} IS NOT NULL)`;
+  return sql`(stored_up_to IS NOT NULL AND ${table} IS NOT NULL)`;
 }
 
 /** Returns whether the view has a table for its rows. */
 export async function isStored({ db, tables }: StoreConnection, id: number | null): Promise<boolean> {
-  const stored = await db
-    .selectFrom('report_views')
-    .select('id')
-    .where('id', '=', id)
-    .where(hasTable(tables))
-    .execute();
-  return stored.length > 0;
+  const { rows } = await sql`SELECT FROM ${tables.reportViews} WHERE id = ${id} AND ${hasTable(tables)}`.execute(db);
+  return rows.length > 0;
 }
 
 /**
@@ -107,17 +102,11 @@ export function storeNextRows(
   const table = sql.raw(storedTable(tables, view.id));
   return db.transaction().execute(async (tx) => {
     await withoutJit(tx);
-    const at = await tx
-      .selectFrom('report_views')
-      .select('stored_up_to')
-      .where('id', '=', view.id)
-      .where('built_as', '=', fingerprint)
-      .where(hasTable(tables))
-      .forUpdate()
-      .skipLocked()
-      .executeTakeFirst();
-    if (at === undefined) return 0;
-    const after = at.stored_up_to ?? '0';
+    const { rows: locked } = await sql<{ after: string }>`
+      SELECT stored_up_to AS after FROM ${tables.reportViews}
+      WHERE id = ${view.id} AND built_as = ${fingerprint} AND ${hasTable(tables)} FOR UPDATE SKIP LOCKED`.execute(tx);
+    const after = locked[0]?.after;
+    if (after === undefined) return 0;
     const last = await endOfChanges({ db: tx, tables }, after);
     if (last === null) return 0;
     const inBatch = sql`change_seq > ${after}::bigint AND change_seq <= ${last}::bigint`;
@@ -127,17 +116,18 @@ export function storeNextRows(
     const insert = sql`INSERT INTO ${table} (${sql.join(columns.map((name) => sql.id(name)))})
       ${sql.raw(rows)} AND run.change_seq > ${after}::bigint AND run.change_seq <= ${last}::bigint`;
     await explainTooLong(insert.execute(tx), view.name);
-    await tx.updateTable('report_views').set({ stored_up_to: last }).where('id', '=', view.id).execute();
+    await sql`UPDATE ${tables.reportViews} SET stored_up_to = ${last} WHERE id = ${view.id}`.execute(tx);
     return Number(BigInt(last) - BigInt(after));
   });
 }
 
-const selectStored = ({ db, tables }: StoreConnection) =>
-  db.selectFrom('report_views').select('id').where(hasTable(tables)).orderBy('id');
+const selectStored = (tables: Tables) =>
+  sql<{ id: number }>`SELECT id FROM ${tables.reportViews} WHERE ${hasTable(tables)} ORDER BY id`;
 
 /** Returns the tables of views. */
-export async function findStoredTables(connection: StoreConnection): Promise<readonly RawBuilder<unknown>[]> {
-  return (await selectStored(connection).execute()).map(({ id }) => sql.raw(storedTable(connection.tables, id)));
+export async function findStoredTables({ db, tables }: StoreConnection): Promise<readonly RawBuilder<unknown>[]> {
+  const { rows } = await selectStored(tables).execute(db);
+  return rows.map(({ id }) => sql.raw(storedTable(tables, id)));
 }
 
 /**
@@ -145,11 +135,12 @@ export async function findStoredTables(connection: StoreConnection): Promise<rea
  * rows, and has to run in a transaction.
  */
 export async function deleteStoredRows({ db, tables }: StoreConnection, scanIds?: readonly string[]): Promise<void> {
-  for (const { id } of await selectStored({ db, tables }).forUpdate().execute()) {
+  const { rows } = await sql<{ id: number }>`${selectStored(tables)} FOR UPDATE`.execute(db);
+  for (const { id } of rows) {
     const ofRuns = scanIds === undefined ? sql`` : sql`WHERE scan_id = ANY (${scanIds}::text[])`;
     await sql`DELETE FROM ${sql.raw(storedTable(tables, id))} ${ofRuns}`.execute(db);
     if (scanIds === undefined)
-      await db.updateTable('report_views').set({ stored_up_to: 0 }).where('id', '=', id).execute();
+      await sql`UPDATE ${tables.reportViews} SET stored_up_to = 0 WHERE id = ${id}`.execute(db);
   }
 }
 

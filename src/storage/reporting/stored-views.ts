@@ -35,33 +35,29 @@ export async function findForeignViews({ db, tables }: StoreConnection): Promise
 }
 
 /** A typed view in the list of views. */
-export type ListedView = Awaited<ReturnType<typeof listReportViews>>[number];
+export interface ListedView extends Omit<ReportView, 'id' | 'columns'> {
+  /** Null: not built yet. */
+  readonly builtAt: Date | null;
+  readonly fields: number;
+}
 
 /** Returns the typed views by document type, outer ones first. */
-export function listReportViews({ db, tables }: StoreConnection) {
-  return db
-    .selectFrom('report_views as view')
-    .select([
-      'name',
-      'document_type_slug as slug',
-      'arrays',
-      sql<boolean>`history_of IS NOT NULL`.as('history'),
-      // Null: not built yet.
-      'built_at as builtAt',
-      'stores_rows as storesRows',
-      sql<number>`(SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = COALESCE(history_of, view.id))`.as(
-        'fields',
-      ),
-    ])
-    .orderBy('document_type_slug')
-    .orderBy(sql`jsonb_array_length(arrays)`)
-    .orderBy('id')
-    .execute();
+export async function listReportViews({ db, tables }: StoreConnection): Promise<readonly ListedView[]> {
+  const { rows } = await sql<ListedView>`
+    SELECT name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history, built_at AS "builtAt",
+      stores_rows AS "storesRows",
+      (SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = COALESCE(history_of, view.id)) AS fields
+    FROM ${tables.reportViews} AS view ORDER BY slug, jsonb_array_length(arrays), id`.execute(db);
+  return rows;
 }
 
 /** Records whether a view is to keep its rows in a table. The next refresh builds it so. */
-export async function setStoresRows({ db }: StoreConnection, id: number | null, wanted: boolean): Promise<void> {
-  await db.updateTable('report_views').set({ stores_rows: wanted }).where('id', '=', id).execute();
+export async function setStoresRows(
+  { db, tables }: StoreConnection,
+  id: number | null,
+  wanted: boolean,
+): Promise<void> {
+  await sql`UPDATE ${tables.reportViews} SET stores_rows = ${wanted} WHERE id = ${id}`.execute(db);
 }
 
 /** Stores new views and columns. Returns their numbers. */
@@ -74,43 +70,34 @@ export async function storeDecisions(
   let columns = 0;
   for (const view of views) {
     const had = before.get(viewKey(view)) ?? 0;
-    const id = view.id ?? (await storeView(connection, view));
-    await storeColumns(connection, id, view.columns.slice(had), had);
+    if (view.id === null) await storeView(connection, view);
+    await storeColumns(connection, view.name, view.columns.slice(had), had);
     columns += view.columns.length - had;
   }
   return { views: views.length - known.length, columns };
 }
 
-async function storeView({ db, tables }: StoreConnection, view: ReportView): Promise<number> {
-  const { name, slug, arrays, history } = view;
-  const documents = sql<number>`(
-    SELECT id FROM ${tables.reportViews} WHERE document_type_slug = ${slug} AND arrays = '[]' AND history_of IS NULL)`;
-  const { id } = await db
-    .insertInto('report_views')
-    .values({
-      name,
-      document_type_slug: slug,
-      arrays: JSON.stringify(arrays),
-      history_of: history ? documents : null,
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  return id;
+async function storeView({ db, tables }: StoreConnection, { name, slug, arrays, history }: ReportView): Promise<void> {
+  await sql`
+    INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays, history_of)
+    VALUES (${name}, ${slug}, ${JSON.stringify(arrays)}, CASE WHEN ${history} THEN (
+      SELECT id FROM ${tables.reportViews} WHERE document_type_slug = ${slug} AND arrays = '[]' AND history_of IS NULL) END)`.execute(
+    db,
+  );
 }
 
 async function storeColumns(
   { db, tables }: StoreConnection,
-  view: number,
+  view: string,
   columns: readonly ReportColumn[],
   behind: number,
 ): Promise<void> {
   if (columns.length === 0) return;
   await sql`
     INSERT INTO ${tables.reportColumns} (view_id, position, name, path, type)
-    SELECT ${view}, ${behind} + position, entry->>'name',
+    SELECT view.id, ${behind} + position, entry->>'name',
       ARRAY(SELECT key FROM jsonb_array_elements_text(entry->'path') WITH ORDINALITY AS step (key, place) ORDER BY place),
       entry->>'type'
-    FROM jsonb_array_elements(${JSON.stringify(columns)}::jsonb) WITH ORDINALITY AS given (entry, position)`.execute(
-    db,
-  );
+    FROM ${tables.reportViews} AS view, jsonb_array_elements(${JSON.stringify(columns)}::jsonb) WITH ORDINALITY AS given (entry, position)
+    WHERE view.name = ${view}`.execute(db);
 }

@@ -23,8 +23,9 @@ export class UnknownTimeZone extends Error implements Failure {
  * @throws UnknownTimeZone
  */
 export async function setReportingTimeZone({ db, tables }: StoreConnection, zone: string): Promise<boolean> {
-  const current = await db.selectFrom('report_settings').select('time_zone').executeTakeFirst();
-  if (current?.time_zone === zone) return false;
+  const { rows } = await sql`
+    SELECT FROM ${sql.id(tables.schema, 'report_settings')} WHERE time_zone = ${zone}`.execute(db);
+  if (rows.length > 0) return false;
   await sql`SELECT ${sql.id(tables.schema, 'set_reporting_time_zone')}(${zone})`.execute(db).catch((error) => {
     throw sqlstateOf(error) === INVALID_VALUE ? new UnknownTimeZone(zone) : error;
   });

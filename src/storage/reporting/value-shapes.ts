@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { groupBy } from '../../core/group-by.js';
-import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import type { SeenField, SeenKind } from './find-fields.js';
 import { pathKey, type ReportView } from './report-view.js';
 
@@ -66,10 +66,18 @@ function placesOf({ arrays, columns }: ReportView): readonly string[] {
   return fields.flatMap((keys) => keys.map((_, depth) => pathKey(keys.slice(0, depth + 1))));
 }
 
+interface Row {
+  readonly slug: string;
+  readonly counts: ShapeCounts;
+}
+
 /** Returns the shapes that few values have, by document type. */
-export async function readRareShapes({ db }: StoreConnection): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-  const rows = await db.selectFrom('report_shapes').select(['document_type_slug', 'counts']).execute();
-  return new Map(rows.map(({ document_type_slug: slug, counts }) => [slug, rareShapes(counts)]));
+export async function readRareShapes({
+  db,
+  tables,
+}: StoreConnection): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const { rows } = await sql<Row>`SELECT document_type_slug AS slug, counts FROM ${tables.reportShapes}`.execute(db);
+  return new Map(rows.map(({ slug, counts }) => [slug, rareShapes(counts)]));
 }
 
 /** Adds values that were found in documents. */
@@ -80,11 +88,9 @@ export async function storeShapes(
 ): Promise<void> {
   const foundOf = groupBy(found, ({ slug }) => slug);
   const viewsOf = groupBy(views, ({ slug }) => slug);
-  const rows = await db
-    .selectFrom('report_shapes')
-    .select(['document_type_slug as slug', 'counts'])
-    .where('document_type_slug', '=', anyOf([...foundOf.keys()]))
-    .execute();
+  const { rows } = await sql<Row>`
+    SELECT document_type_slug AS slug, counts FROM ${tables.reportShapes}
+    WHERE document_type_slug = ANY (${[...foundOf.keys()]}::text[])`.execute(db);
   const before = new Map(rows.map((row) => [row.slug, row.counts]));
   const counts = [...foundOf].map(([slug, values]) => [
     slug,

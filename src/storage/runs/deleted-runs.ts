@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
-import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { deleteStoredRows, findStoredTables } from '../reporting/stored-rows.js';
 import { daysAgo } from '../tables/retention.js';
-import type { QuarantineState } from '../tables/schema.js';
 
 /** The number of rows that were deleted for one scan. */
 export interface ErasedRun {
@@ -19,7 +18,7 @@ export interface ErasedRun {
 export function createDeletedRuns({ db, tables }: StoreConnection) {
   /** Locks all feeds in the same order, so that two transactions that change several feeds or entries do not deadlock. */
   const lockFeeds = async (tx: typeof db) => {
-    await tx.selectFrom('feeds').select('name').orderBy('name').forNoKeyUpdate().execute();
+    await sql`SELECT FROM ${tables.feeds} ORDER BY name FOR NO KEY UPDATE`.execute(tx);
   };
   /** PostgreSQL keeps frequent values of columns in its statistics, which pg_stats shows, until the table is analyzed. */
   const renewStatistics = async () => {
@@ -49,7 +48,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
         // Before the clock, like every commit.
         await lockFeeds(tx);
         // Not by one: a failover may have lost a take that its process still believes in, with just that epoch.
-        await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1 + ceil(random() * 1000000)` }).execute();
+        await sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1 + ceil(random() * 1000000)`.execute(tx);
         await deleteStoredRows({ db: tx, tables }, scanIds);
         await lockClock(tx);
         const ids = sql`${scanIds}::text[]`;
@@ -130,22 +129,17 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
      * longer open, so that the content is not stored again with the next delivery.
      */
     async purgeQuarantine(keptDays: number, limit: number): Promise<number> {
-      const entries = await db
-        .selectFrom('quarantine')
-        .where('first_seen_at', '<', daysAgo(keptDays))
-        .where('payload', '<>', Buffer.alloc(0))
-        .select('id')
-        .limit(limit)
-        .execute();
+      const { rows: entries } = await sql<{ id: string }>`
+        SELECT id FROM ${tables.quarantine} WHERE first_seen_at < ${daysAgo(keptDays)} AND payload <> '' LIMIT ${limit}`.execute(
+        db,
+      );
       if (entries.length === 0) return 0;
       await db.transaction().execute(async (tx) => {
         // Like every commit, before it changes entries.
         await lockFeeds(tx);
-        await tx
-          .updateTable('quarantine')
-          .set({ payload: Buffer.alloc(0), state: WITHOUT_CONTENT })
-          .where('id', '=', anyOf(entries.map(({ id }) => id)))
-          .execute();
+        await sql`
+          UPDATE ${tables.quarantine} SET payload = '', state = ${WITHOUT_CONTENT}
+          WHERE id = ANY (${entries.map(({ id }) => id)}::bigint[])`.execute(tx);
       });
       return entries.length;
     },
@@ -156,4 +150,4 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
 const CONTAINS_NAMED = sql`position(convert_to(to_json(named.scan_id)::text, 'UTF8') IN payload) > 0`;
 
 /** The new state of an entry whose content is deleted: an open one is discarded. */
-const WITHOUT_CONTENT = sql<QuarantineState>`CASE WHEN state = 'open' THEN 'discarded' ELSE state END`;
+const WITHOUT_CONTENT = sql`CASE WHEN state = 'open' THEN 'discarded' ELSE state END`;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { PendingRun } from '../../sync/ports/index.js';
-import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { IS_RETRIED, PENDING_RUN } from './pending.js';
 
 /** Creates the access of operators' commands to pending results. */
@@ -8,39 +8,31 @@ export function createPendingResults({ db, tables }: StoreConnection) {
   return {
     /** Returns the scan ids of all pending results of a feed that were not given up, the longest pending first. */
     async list(feed: string): Promise<readonly string[]> {
-      const rows = await db
-        .selectFrom('runs')
-        .where('feed', '=', feed)
-        .where('result_state', '=', 'pending')
-        .where(IS_RETRIED)
-        .select('scan_id')
-        .orderBy('pending_since')
-        .orderBy('scan_id')
-        .execute();
+      const { rows } = await sql<{ scan_id: string }>`
+        SELECT scan_id FROM ${tables.runs} WHERE feed = ${feed} AND result_state = 'pending' AND ${IS_RETRIED}
+        ORDER BY pending_since, scan_id`.execute(db);
       return rows.map((row) => row.scan_id);
     },
 
     /** Returns the scans that are stored, pending or not, of any feed. */
-    findScans: (scanIds: readonly string[]) =>
-      db
-        .selectFrom('runs')
-        .where('scan_id', '=', anyOf(scanIds))
-        .select(['scan_id as scanId', 'feed', 'revision'])
-        .execute(),
+    async findScans(scanIds: readonly string[]) {
+      const { rows } = await sql<{ scanId: string; feed: string; revision: number }>`
+        SELECT scan_id AS "scanId", feed, revision FROM ${tables.runs}
+        WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
+      return rows;
+    },
 
     /**
      * Makes the pending ones among the scans due at once, including those that were given up, and returns them in no particular
      * order. Reports see no change of these runs.
      */
-    makeDue: (feed: string, scanIds: readonly string[]): Promise<readonly PendingRun[]> =>
-      db
-        .updateTable('runs')
-        .set({ next_try_at: sql`LEAST(next_try_at, clock_timestamp())` })
-        .where('feed', '=', feed)
-        .where('result_state', '=', 'pending')
-        .where('scan_id', '=', anyOf(scanIds))
-        .returning(PENDING_RUN)
-        .execute(),
+    async makeDue(feed: string, scanIds: readonly string[]): Promise<readonly PendingRun[]> {
+      const { rows } = await sql<PendingRun>`
+        UPDATE ${tables.runs} SET next_try_at = LEAST(next_try_at, clock_timestamp())
+        WHERE feed = ${feed} AND result_state = 'pending' AND scan_id = ANY (${scanIds}::text[])
+        RETURNING ${PENDING_RUN}`.execute(db);
+      return rows;
+    },
 
     /**
      * Gives up loading the pending ones among the revisions: they remain pending, but are neither retried nor counted until an

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { MAX_REVISION } from '../../core/run-fields.js';
-import type { PendingReason, PendingStore, PostponedTry, StoredResult } from '../../sync/ports/index.js';
+import type { PendingRun, PendingStore, PostponedTry, StoredResult } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { lockHeld } from '../tables/lease-columns.js';
 
@@ -8,14 +8,8 @@ import { lockHeld } from '../tables/lease-columns.js';
 export const IS_RETRIED = sql<boolean>`next_try_at < 'infinity'`;
 
 /** Columns of a pending row of `runs`. */
-export const PENDING_RUN = [
-  'scan_id as scanId',
-  'revision',
-  'status',
-  sql<PendingReason>`pending_reason`.as('reason'),
-  'attempts',
-  sql<number>`extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000`.as('pendingForMs'),
-] as const;
+export const PENDING_RUN = sql`scan_id AS "scanId", revision, status, pending_reason AS reason, attempts,
+          extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS "pendingForMs"`;
 
 /** Creates the engine's access to pending results. */
 export function createPendingRetries({ db, tables }: StoreConnection): PendingStore {
@@ -33,17 +27,13 @@ export function createPendingRetries({ db, tables }: StoreConnection): PendingSt
       return rows;
     },
 
-    duePending: (feed, limit) =>
-      db
-        .selectFrom('runs')
-        .select(PENDING_RUN)
-        .where('feed', '=', feed)
-        .where('result_state', '=', 'pending')
-        .where('next_try_at', '<=', sql<Date>`clock_timestamp()`)
-        .orderBy(sql`pending_reason <> 'no_memory'`)
-        .orderBy('next_try_at')
-        .limit(limit)
-        .execute(),
+    async duePending(feed, limit) {
+      const { rows } = await sql<PendingRun>`
+        SELECT ${PENDING_RUN} FROM ${tables.runs}
+        WHERE feed = ${feed} AND result_state = 'pending' AND next_try_at <= clock_timestamp()
+        ORDER BY pending_reason <> 'no_memory', next_try_at LIMIT ${limit}`.execute(db);
+      return rows;
+    },
 
     /** Reports see no change of these runs, so it draws no `change_seq`. */
     async postponePending(lease, tries) {

@@ -45,7 +45,10 @@ export async function migrate(
     const { missing } = await inspectSchema({ db: tx, tables }, migrations);
     for (const { version, name, worksFrom, text } of missing) {
       await sql.raw(withNames(text, tables)).execute(tx);
-      await tx.insertInto('migrations').values({ version, name, works_from: worksFrom }).execute();
+      await sql`
+        INSERT INTO ${tables.migrations} (version, name, works_from) VALUES (${version}, ${name}, ${worksFrom})`.execute(
+        tx,
+      );
     }
     return missing;
   });
