@@ -14,11 +14,11 @@ const CHECK_MS = 500;
  * @param report returns the report on the feed; undefined while it is not running
  */
 export async function showProgress(report: () => StatusReport | undefined, signal: AbortSignal): Promise<void> {
-  const note = (text: string) => void process.stdout.write(text);
-  const { columns: noteColumns, clock } = thisProcess;
+  const { columns: noteColumns, writeControls: note } = thisProcess;
+  const redraws = process.stdout.isTTY === true;
   let said: string | undefined;
   const describe = createDescription();
-  await withProgress({ note, noteColumns, clock }, {}, 'starting', async (progress) => {
+  await withProgress({ note, redraws, noteColumns, clock: systemClock }, {}, 'starting', async (progress) => {
     while (!signal.aborted) {
       const current = report();
       const error = current === undefined ? undefined : firstError(current);

@@ -16,7 +16,7 @@ async function noted(
   const clock = new VirtualClock();
   const lines: string[] = [];
   const note = (text: string) => void lines.push(text);
-  const io = { note, noteColumns: columns ?? null, clock };
+  const io = { note, redraws: columns !== undefined, noteColumns: columns ?? null, clock };
   await clock.run(withProgress(io, options, first, (progress) => work(progress, clock)));
   return lines;
 }
@@ -71,6 +71,8 @@ test('the rate is left out until something is done, also when the work continues
   const [first, second] = await noted(work);
   expect(first).toMatch(/40 of 100 read\n$/);
   expect(second).toMatch(/60 of 100 read, 1\.0\/s, 40\.0 s left\n$/);
+  const [json = ''] = await noted(work, { options: { json: true } });
+  expect(JSON.parse(json)).toMatchObject({ done: 40, perSecond: null, secondsLeft: null });
 });
 
 test.each([
@@ -123,6 +125,15 @@ test('--quiet shows no progress, but what has to be known', async () => {
     await clock.pause(20_000);
   };
   expect(await noted(work, { options: { quiet: true }, columns: 80 })).toEqual(['waiting for an hour\n']);
+});
+
+test('--json writes the same figures as lines of JSON, also on a terminal', async () => {
+  const lines = await noted(slowsDown, { options: { json: true }, columns: 80 });
+  expect(lines.map((line) => JSON.parse(line))[1]).toEqual({
+    ...{ progress: 'read', done: 190, total: 1560, share: 190 / 1560 },
+    ...{ perSecond: 180 / 18.5, secondsLeft: expect.closeTo((1560 - 190) / (180 / 18.5), 6) },
+    ...{ deliveredUpTo: null, remark: null },
+  });
 });
 
 test.each([

@@ -75,10 +75,11 @@ async function execute(
       if (columns !== undefined) print(escapeControls(data));
       else print(typeof data === 'string' ? data : Buffer.from(data).toString('latin1'));
     },
+    writeControls: print,
     written: async () => reader?.(out) ?? true,
     note: say,
     columns: columns ?? null,
-    noteColumns: null,
+    redraws: false,
     ask:
       answer === undefined
         ? null

@@ -45,21 +45,24 @@ async function checkInstallation(
   const findings = [...ofSettings.map((result) => ({ check: 'settings', ...result })), ...others.flat()];
   const failures = findings.filter(({ outcome }) => outcome === 'failing').length;
   if (json) io.write(`${JSON.stringify({ ok: failures === 0, findings })}\n`);
-  else io.write(describeFindings(findings, io.columns));
+  else io.writeControls(describeFindings(findings, io));
   if (failures > 0) throw new CommandFailure(counted(failures, 'check fails', 'checks fail'));
 }
 
+/** Words, so that outcomes are readable without colours. */
 const MARKS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
+const COLOURS: Readonly<Record<CheckOutcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
 
-function describeFindings(findings: readonly Finding[], columns: number | null): string {
+function describeFindings(findings: readonly Finding[], { columns, colours = false }: CommandProcess): string {
   const nameWidth = Math.max(...findings.map(({ check }) => check.length)) + 2;
   return findings
     .map(({ check, outcome, message, statements = [] }) => {
       const mark = MARKS[outcome].padEnd(6);
+      const shown = colours ? `\x1b[${COLOURS[outcome]}m${mark}\x1b[0m` : mark;
       const text = wrapIndented(printable(message), mark.length + nameWidth, columns);
       // Not indented, so that they can be copied.
       const fixes = statements.map((statement) => `${printable(statement)};\n`).join('');
-      return `${mark}${check.padEnd(nameWidth)}${text}\n${fixes}`;
+      return `${shown}${check.padEnd(nameWidth)}${text}\n${fixes}`;
     })
     .join('');
 }

@@ -7,7 +7,6 @@ import { counted, printable } from '../terminal/format.js';
 import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
 interface Given extends ProgressOptions {
-  readonly json?: true;
   readonly scanId: readonly string[];
   readonly feed?: string;
   readonly yes?: true;

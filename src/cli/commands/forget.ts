@@ -9,7 +9,6 @@ import { counted } from '../terminal/format.js';
 import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
 interface Given extends ProgressOptions {
-  readonly json?: true;
   readonly to?: string;
   readonly dryRun?: boolean;
   readonly feed?: string;

@@ -15,7 +15,6 @@ import { counted, printable } from '../terminal/format.js';
 import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
 interface SubmitCommandOptions extends ProgressOptions {
-  readonly json?: true;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   readonly new?: true;

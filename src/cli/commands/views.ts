@@ -18,7 +18,6 @@ import { type ReportsWork, refreshWithProgress } from '../views/refresh-with-pro
 import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
 
 interface Given extends ProgressOptions {
-  readonly json?: true;
   readonly feed?: string;
 }
 

@@ -12,6 +12,8 @@ export interface CommandProcess {
   readonly clock: Clock;
   /** Writes results to stdout. At a terminal control characters are escaped, because documents and file names may contain them. */
   write(data: string | Uint8Array): void;
+  /** Writes text that controls the terminal on stdout; everything in it that comes from elsewhere is printable. */
+  writeControls(text: string): void;
   /**
    * Waits until the results are written, so that they do not pile up in memory. Resolves to false if they cannot be, because the
    * program that reads them has ended.
@@ -21,26 +23,37 @@ export interface CommandProcess {
   note(text: string): void;
   /** Width of the terminal on stdout; null if it is unknown, or stdout is a file or a pipe. */
   readonly columns: number | null;
-  /** Width of the terminal on stderr; null if it is a file or a pipe. */
-  readonly noteColumns: number | null;
+  /** Whether results may be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
+  readonly colours?: boolean;
+  /** Calls back when stdout is closed because the program that reads it has ended. */
+  onGone?(callback: () => void): void;
+  /** Whether stderr is a terminal, so that a line can be redrawn. */
+  readonly redraws: boolean;
+  /** Width of the terminal on stderr; null or missing if unknown. */
+  readonly noteColumns?: number | null;
   /** Asks the user at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
 }
-
-/** Width of a terminal that does not state it. */
-const TERMINAL_COLUMNS = 80;
 
 export const thisProcess: CommandProcess = {
   env: undefined,
   clock: systemClock,
   write: (data) => void process.stdout.write(process.stdout.isTTY ? escapeControls(data) : data),
+  writeControls: (text) => void process.stdout.write(text),
   written: () => new Promise((resolve) => process.stdout.write('', (error) => resolve(!error))),
   note: (text) => void process.stderr.write(text),
   get columns() {
     return process.stdout.isTTY ? process.stdout.columns || null : null;
   },
+  get colours() {
+    return process.stdout.isTTY === true && process.stdout.hasColors();
+  },
+  onGone: (callback) => void process.stdout.once('error', callback),
+  get redraws() {
+    return process.stderr.isTTY === true;
+  },
   get noteColumns() {
-    return process.stderr.isTTY ? process.stderr.columns || TERMINAL_COLUMNS : null;
+    return process.stderr.isTTY ? process.stderr.columns || null : null;
   },
   get ask() {
     return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askUser(question) : null;

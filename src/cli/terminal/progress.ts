@@ -6,12 +6,14 @@ import { formatSeconds, formatTime } from './format.js';
 /** Intervals between updates on a terminal and elsewhere, milliseconds. */
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 10_000;
+const TERMINAL_COLUMNS = 80;
 const BAR_WIDTH = 24;
 /** Rate below which a decimal place is shown, things per second. */
 const SLOW = 10;
 
 export interface ProgressOptions {
   readonly quiet?: true;
+  readonly json?: true;
 }
 
 export function quietOption(): Option {
@@ -47,12 +49,15 @@ export interface Progress {
  * @param first shown with the duration until the first report
  */
 export async function withProgress<T>(
-  { note, noteColumns, clock }: Pick<CommandProcess, 'note' | 'noteColumns' | 'clock'>,
-  { quiet }: ProgressOptions,
+  { note, redraws, noteColumns, clock }: Pick<CommandProcess, 'note' | 'redraws' | 'noteColumns' | 'clock'>,
+  { quiet, json }: ProgressOptions,
   first: string | Figures,
   work: (progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const everyMs = noteColumns === null ? PLAIN_EVERY_MS : TERMINAL_EVERY_MS;
+  const drawsLine = redraws && !json;
+  const everyMs = drawsLine ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
+  // Redrawing would not remove a line that wraps into a second row.
+  const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
   const begunAt = clock.monotonic();
   const measure = createPaceOfFigures();
   const ended = new AbortController();
@@ -64,10 +69,9 @@ export async function withProgress<T>(
     const pace = measure(now, state);
     if (quiet || (!atOnce && now - shownAt < everyMs)) return;
     shownAt = now;
-    const line = describe(state, pace, state === first ? (now - begunAt) / 1_000 : 0);
-    // Redrawing would not remove a line that wraps into a second row.
-    note(noteColumns === null ? `${line}\n` : `\r${line.slice(0, noteColumns - 1)}\x1b[K`);
-    drawn = noteColumns !== null;
+    const line = json ? toJson(state, pace) : describe(state, pace, state === first ? (now - begunAt) / 1_000 : 0);
+    note(drawsLine ? `\r${line.slice(0, longest)}\x1b[K` : `${line}\n`);
+    drawn = drawsLine;
   };
   const updateUntilEnded = async () => {
     for (; !ended.signal.aborted; await clock.sleep(everyMs, ended.signal)) update();
@@ -139,4 +143,14 @@ function describe(state: string | Figures, pace: Pace, seconds: number): string 
 function bar(share: number): string {
   const done = Math.floor(share * BAR_WIDTH);
   return `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}] ${Math.floor(share * 100)}%`;
+}
+
+function toJson(state: string | Figures, pace: Pace): string {
+  if (typeof state === 'string') return JSON.stringify({ progress: state });
+  const { what, done, total = null, delivered, remark = null } = state;
+  const { share, left } = partsOf(state);
+  const perSecond = pace?.entriesPerSecond ?? null;
+  const secondsLeft = left === null ? null : (pace?.secondsLeft ?? null);
+  const deliveredUpTo = delivered?.upTo ?? null;
+  return JSON.stringify({ progress: what, done, total, share, perSecond, secondsLeft, deliveredUpTo, remark });
 }

@@ -16,11 +16,6 @@ import { type ProgressOptions, withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 import { type ReportsWork, refreshWithProgress } from './refresh-with-progress.js';
 
-interface ChangeOptions extends ProgressOptions {
-  readonly drop?: true;
-  readonly json?: true;
-}
-
 export async function findView(name: string, connection: StoreConnection): Promise<ReportView> {
   const view = (await readReportViews(connection)).find((each) => each.name === name);
   if (view !== undefined) return view;
@@ -29,7 +24,7 @@ export async function findView(name: string, connection: StoreConnection): Promi
 
 export async function storeRows(
   name: string,
-  { drop, ...options }: ChangeOptions,
+  { drop, ...options }: ProgressOptions & { readonly drop?: true },
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
@@ -43,7 +38,7 @@ export async function storeRows(
 export async function changeIndex(
   name: string,
   columns: readonly string[],
-  { drop, ...options }: ChangeOptions,
+  { drop, ...options }: ProgressOptions & { readonly drop?: true },
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {

@@ -81,7 +81,7 @@ test('leaves the backfill to the next daemon, and says at once what --wait waits
   const { exitCode, out, err } = await waiting;
   expect(exitCode).toBe(0);
   expect(err).toMatch(
-    /^waiting for a daemon: start `scanfeed run` \(0 entries read\)\n(waiting for \S+ to begin|.* entr(y|ies) read.*)\n$/,
+    /^{"progress":"waiting for a daemon: start `scanfeed run` \(0 entries read\)"}\n{"progress":"(waiting for \S+ to begin|entr(y|ies) read)".*}\n$/,
   );
   expect(JSON.parse(out)).toMatchObject({
     ...{ feed: 'default', kind: 'backfill', entries: all.length, stored: 3, cancelled: false, joined: true },

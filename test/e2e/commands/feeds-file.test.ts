@@ -235,7 +235,7 @@ describe('status with a feeds file', () => {
     write(NAMES.map((name) => entryOf(name).replace('schema_', 'missing_')).join(''));
     const { exitCode, out, err } = await run(status, ['status']);
     expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' });
-    expect(err).toMatch(/^scanfeed: schema missing_acme: .*\nscanfeed: schema missing_globex: .*\n$/);
+    expect(err).toMatch(/^scanfeed: schema missing_globex: .*\nscanfeed: schema missing_acme: .*\n$/);
   });
 
   it('says so when the file lists no feed', async () => {

@@ -1,11 +1,14 @@
+import { Command } from 'commander';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/commands/status.js';
-import { runCommand } from '../../support/command.js';
+import { hastyClock, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { makeReadOnly } from '../../support/postgres/maintenance.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);
@@ -101,5 +104,100 @@ describe('status', () => {
         positions: [{ id: '1', reason: 'checkpoint' }],
       },
     ]);
+  });
+
+  it.each(['0s', '2d', 'often'])('rejects the interval %s', async (interval) => {
+    const { exitCode, err } = await runCommand(status, ['status', '--watch', interval], { env: env() });
+    expect(exitCode).toBe(64);
+    expect(err).toContain('--watch');
+  });
+});
+
+describe('status --watch', () => {
+  /** Refreshes this many times, and returns each output and the notes. */
+  const watch = async (
+    args: readonly string[],
+    times: number,
+    columns: number | null,
+    meanwhile = async (_times: number) => {},
+    given = env(),
+  ) => {
+    const written: string[] = [];
+    const notes: string[] = [];
+    const waits: number[] = [];
+    let leave = () => {};
+    const io = {
+      env: given,
+      clock: {
+        ...hastyClock,
+        sleep: async (ms: number) => {
+          waits.push(ms);
+          await meanwhile(waits.length);
+          if (waits.length === times) leave();
+        },
+      },
+      write: (data: string | Uint8Array) => void written.push(String(data)),
+      writeControls: (text: string) => void written.push(text),
+      written: async () => true,
+      note: (text: string) => void notes.push(text),
+      columns,
+      redraws: false,
+      ask: null,
+      onGone: (callback: () => void) => {
+        leave = callback;
+      },
+    };
+    const program = new Command('scanfeed').exitOverride();
+    status.register(program, io);
+    await program.parseAsync(['status', ...args], { from: 'user' });
+    return { written, notes, waits };
+  };
+
+  it('redraws the status when the output is a terminal', async () => {
+    const { written, waits } = await watch(['--watch'], 2, 80);
+    expect(written).toHaveLength(2);
+    for (const frame of written) {
+      expect(frame.startsWith('\u001b[HFeed: ')).toBe(true);
+      expect(frame.endsWith('\u001b[K\n\u001b[J')).toBe(true);
+    }
+    expect(waits).toEqual([2_000, 2_000]);
+  });
+
+  it('writes a block per refresh when the output is a pipe, and ends when the pipe is closed', async () => {
+    const { written, waits } = await watch(['--watch', '5s'], 3, null);
+    expect(written).toHaveLength(3);
+    for (const block of written) {
+      expect(block).toMatch(/^Feed: [\s\S]*\n\n$/);
+      expect(block).not.toContain('\u001b');
+    }
+    expect(waits).toEqual([5_000, 5_000, 5_000]);
+  });
+
+  it('writes a line of JSON per refresh when --json is given', async () => {
+    const { written } = await watch(['--watch', '--json'], 2, 80);
+    expect(written.map((line) => JSON.parse(line).length)).toEqual([1, 1]);
+    expect(written.every((line) => line.indexOf('\n') === line.length - 1)).toBe(true);
+  });
+
+  it('reports an outage, and continues, when the database is unavailable', async () => {
+    const proxy = await TcpProxy.to(given.url);
+    const server = proxy.target;
+    const closed = { host: '127.0.0.1', port: await unusedPort() };
+    try {
+      const { written, notes } = await watch(
+        ['--watch'],
+        3,
+        null,
+        async (times) => {
+          proxy.target = times === 1 ? closed : server;
+          if (times === 1) proxy.cutAll('reset');
+        },
+        { DATABASE_URL: proxy.urlOf(given.url) },
+      );
+      expect(written).toHaveLength(2);
+      expect(notes).toEqual([expect.stringMatching(/^scanfeed: .*PostgreSQL.*\n$/)]);
+    } finally {
+      await proxy.close();
+    }
   });
 });
