@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type ListedFeed, listFeeds, totalsOf, worstFirst } from '../../src/observability/status-page/feed-list.js';
+import {
+  type ListedFeed,
+  listFeeds,
+  searchFeeds,
+  totalsOf,
+  worstFirst,
+} from '../../src/observability/status-page/feed-list.js';
 import { stateOfAll } from '../../src/observability/status-page/feeds-state.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { caughtUp, failing, standingBy, starting } from '../support/status-page/states.js';
@@ -69,6 +75,16 @@ describe('the list of feeds', () => {
     expect(namesOf(worstFirst([...feeds].reverse()))).toEqual(sorted);
     const unknown = ['b', 'a'].map((name) => running(name, { lagSeconds: null }));
     expect(namesOf(worstFirst(unknown))).toEqual(['a', 'b']);
+  });
+
+  test.each([
+    ['ACME', ['acme', 'Acme.test', 'my-acme']],
+    ['e.t', ['Acme.test']],
+    ['.*', []],
+    ['other', ['other']],
+  ])('finds %s in names, in upper or lower case and without patterns', (search, names) => {
+    const feeds = [...['acme', 'Acme.test', 'my-acme'].map((name) => running(name)), invalid('other')];
+    expect(namesOf(searchFeeds(feeds, search))).toEqual(names);
   });
 
   test('counts feeds by state, and finds the worst lag', () => {

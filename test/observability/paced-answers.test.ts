@@ -66,7 +66,7 @@ describe('paced answers', () => {
 
   test('refuse further requests when too many different ones wait', async () => {
     const { ask } = setup();
-    const answers = Array.from({ length: 129 }, (_, index) => ask(`/feeds/${index}`));
+    const answers = Array.from({ length: 129 }, (_, index) => ask(`/?search=${index}`));
     expect((await answers.at(-1))?.[0]).toBe(503);
   });
 });

@@ -75,7 +75,7 @@ test('answers one request and closes the connection', async () => {
       'content-type: text/plain; charset=utf-8\r\ncontent-length: 3\r\ncache-control: no-store\r\n' +
       'x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n\r\nok\n',
   );
-  expect(requests).toMatchObject([{ method: 'GET', path: '/a' }]);
+  expect(requests).toMatchObject([{ method: 'GET', path: '/a', query: new URLSearchParams('b=c') }]);
 });
 
 test('answers once when requests are pipelined', async () => {

@@ -86,17 +86,25 @@ test('a screen reader reads the list as a table in small and large windows', asy
     const spoken = await spokenOn(page);
     const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
     expect(named('heading')).toEqual(['Action required for 4 feeds']);
-    expect(named('table')).toEqual(['201 feeds, worst first.']);
+    expect(named('table')).toEqual(['201 feeds, worst first. The first 100 are shown.']);
     expect(named('columnheader')).toEqual(['Feed', 'State', 'Lag']);
-    expect(named('row')).toHaveLength(202);
+    expect(named('row')).toHaveLength(101);
     expect(named('rowheader').slice(0, 4)).toEqual([
       ...['bauverein-nord', 'kanzlei_ost', 'mueller-immobilien.de', 'gutmann-haus'],
     ]);
+    expect(named('searchbox')).toEqual(['Search by name']);
   }
 });
 
-test('the page of a feed leads back to the list', async (context) => {
+test('the search finds a feed, whose page leads back to the list', async (context) => {
   const { page, url, errors } = await openList(context);
+  await page.getByLabel('Search by name').fill('Gutmann');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${url}?search=Gutmann`);
+  await page.getByRole('cell', { name: 'Action required' }).waitFor();
+  await page.getByLabel('Search by name').fill('haus');
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.waitForURL(`${url}?search=haus`);
   await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).click();
   await page.waitForURL(`${url}feeds/gutmann-haus`);
   await page.getByRole('link', { name: 'All feeds' }).click();
@@ -245,7 +253,7 @@ describe('the script of the page', () => {
     expect(errors).toEqual([]);
   });
 
-  test('keeps open details, and moves the focus with the row of a feed', async (context) => {
+  test('keeps open details and typed text, and moves the focus with the row of a feed', async (context) => {
     const { page, show } = await openList(context);
     await page.route('**', async (route) => {
       const response = await route.fetch();
@@ -254,12 +262,14 @@ describe('the script of the page', () => {
     });
     await tick(page);
     await page.getByText('More').click();
+    await page.getByLabel('Search by name').fill('not sent yet');
     await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).focus();
     const worse = { ...failing().report, feed: 'gutmann-haus', lagSeconds: 1_000_000 };
     show(...manyFeeds(200).map((shown) => (shown.report.feed === worse.feed ? { ...shown, report: worse } : shown)));
     await tick(page);
     await page.locator('tbody tr:nth-child(3) a').getByText('gutmann-haus').waitFor();
     expect(await page.locator('details').getAttribute('open')).toBe('');
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('not sent yet');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('gutmann-haus');
   });
 

@@ -30,7 +30,7 @@ type Context = AdminServerOptions &
     /** Returns what limits the rendering of answers of one kind. */
     readonly paced: (kind: string) => PacedAnswers;
   };
-type Route = (context: Context, isWanted: Request['isWanted']) => Answer | Promise<Answer>;
+type Route = (context: Context, query: URLSearchParams, isWanted: Request['isWanted']) => Answer | Promise<Answer>;
 
 /** Pauses between attempts to listen, milliseconds; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
@@ -128,11 +128,17 @@ function routeOf(path: string, { single }: Context): Route | undefined {
   const route = path === '/metrics' ? METRICS : (statusRoute(path, single) ?? runbookRoute(path));
   if (route === undefined) return undefined;
   const kind = /^\/[^/]*/.exec(path)?.[0] ?? path;
-  return (context, isWanted) => context.paced(kind)({ key: path, isWanted, render: () => route(context, isWanted) });
+  return (context, query, isWanted) =>
+    context.paced(kind)({
+      // Only the list of feeds reads the query.
+      key: path === '/' && !single ? `${path}?${query}` : path,
+      isWanted,
+      render: () => route(context, query, isWanted),
+    });
 }
 
 /** Never rejects. */
-async function answerTo({ method, path, isWanted }: Request, context: Context): Promise<Answer> {
+async function answerTo({ method, path, query, isWanted }: Request, context: Context): Promise<Answer> {
   const route = routeOf(path, context);
   if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
@@ -142,7 +148,7 @@ async function answerTo({ method, path, isWanted }: Request, context: Context): 
     };
   }
   try {
-    return await route(context, isWanted);
+    return await route(context, query, isWanted);
   } catch (error) {
     context.logger.error('admin request failed', { path, error });
     return textAnswer(500, 'internal error; see the log');

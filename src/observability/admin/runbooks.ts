@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { PACKAGE_FOLDER } from '../../core/package.js';
-import { renderRunbook } from '../status-page/status-page.js';
+import { renderRunbook, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
 import { type Answer, htmlAnswer, textAnswer } from './single-request-server.js';
 
 /** The runbooks as HTML, which the build renders (packaging/render-runbooks.mjs). */
@@ -20,7 +20,7 @@ export function runbookRoute(path: string): (() => Promise<Answer>) | undefined 
 async function readRunbook(name: string): Promise<Answer> {
   try {
     const content = await readFile(new URL(`${name}.html`, FOLDER), 'utf8');
-    return htmlAnswer(renderRunbook(name, content));
+    return htmlAnswer(renderRunbook(name, content), STATUS_PAGE_POLICY);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     return textAnswer(404, 'no such runbook; see /runbooks/');

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import type { Clock } from '../../core/clock.js';
-import { PAGE_POLICY } from '../status-page/page.js';
 
 /** Maximum number of open connections: far below 1,024 descriptors, which also serve the service and PostgreSQL. */
 export const MAX_CONNECTIONS = 128;
@@ -16,6 +15,7 @@ const REQUEST_LINE = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/;
 export interface Request {
   readonly method: string;
   readonly path: string;
+  readonly query: URLSearchParams;
   readonly isWanted: () => boolean;
 }
 
@@ -107,15 +107,17 @@ function parse(head: string, isWanted: Request['isWanted']): Request | Answer {
   if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES)
     return textAnswer(431, 'the request line and headers are too long');
   if (method === undefined || target === undefined) return textAnswer(400, 'not an HTTP/1.1 request');
-  return { method, path: target.replace(/\?.*/, ''), isWanted };
+  const [path = '/', query] = target.split('?', 2);
+  return { method, path, query: new URLSearchParams(query), isWanted };
 }
 
 export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }
 
-export function htmlAnswer(body: string): Answer {
-  const headers = { 'content-security-policy': PAGE_POLICY };
+/** @param policy its content security policy */
+export function htmlAnswer(body: string, policy: string): Answer {
+  const headers = { 'content-security-policy': policy };
   return { status: 200, contentType: 'text/html; charset=utf-8', body, headers };
 }
 

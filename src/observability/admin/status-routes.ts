@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import { type InvalidEntry, listFeeds } from '../status-page/feed-list.js';
-import { renderFeedsPage } from '../status-page/feeds-page.js';
+import { FEEDS_PAGE_POLICY, renderFeedsPage } from '../status-page/feeds-page.js';
 import type { RecentMinute } from '../status-page/recent-history.js';
-import { renderStatusPage } from '../status-page/status-page.js';
+import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
 import type { StatusReport } from '../status-page/status-report.js';
 import { type Answer, htmlAnswer, textAnswer } from './single-request-server.js';
 
@@ -27,7 +27,7 @@ export interface StatusOptions {
 /** The options, and the start of the process as ISO 8601. */
 export type StatusContext = StatusOptions & { readonly startedAt: string };
 
-type StatusRoute = (context: StatusContext) => Answer;
+type StatusRoute = (context: StatusContext, query: URLSearchParams) => Answer;
 
 /** A feed's page or its JSON. A valid name needs no escapes. */
 const FEED_PATH = /^\/feeds\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})(\/status\.json)?$/;
@@ -71,12 +71,17 @@ function pageOf(feed: ShownFeed, { clock, single }: StatusContext): Answer {
     now: clock.now(),
     listed: !single,
   });
-  return htmlAnswer(page);
+  return htmlAnswer(page, STATUS_PAGE_POLICY);
 }
 
-function listPage({ feeds, invalid, clock }: StatusContext): Answer {
+function listPage({ feeds, invalid, clock }: StatusContext, query: URLSearchParams): Answer {
   const running = feeds().map((feed) => ({ name: feed.name, report: feed.report() }));
-  return htmlAnswer(renderFeedsPage(listFeeds(running, invalid?.() ?? []), clock.now()));
+  const page = renderFeedsPage({
+    feeds: listFeeds(running, invalid?.() ?? []),
+    search: query.get('search')?.trim() ?? '',
+    now: clock.now(),
+  });
+  return htmlAnswer(page, FEEDS_PAGE_POLICY);
 }
 
 function jsonAnswer(value: unknown): Answer {

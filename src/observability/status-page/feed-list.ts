@@ -59,6 +59,12 @@ function severityOf({ report, mistakes }: ListedFeed): number {
   return report.lagSeconds === null ? 1 : 0;
 }
 
+/** Returns the feeds with this text in their names, in upper or lower case. */
+export function searchFeeds(feeds: readonly ListedFeed[], search: string): ListedFeed[] {
+  const wanted = search.toLowerCase();
+  return feeds.filter(({ name }) => name.toLowerCase().includes(wanted));
+}
+
 /** Returns the numbers of feeds, and the one with the highest lag. */
 export function totalsOf(feeds: readonly ListedFeed[]) {
   const severities = feeds.map(severityOf);

@@ -1,35 +1,47 @@
 import { nameStage } from './current-errors.js';
 import { type Fact, factList } from './facts.js';
-import { type ListedFeed, type Totals, totalsOf, worstFirst } from './feed-list.js';
+import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from './feed-list.js';
 import { stateOfAll } from './feeds-state.js';
+import { FEEDS_STYLE } from './feeds-style.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
-import { renderPage } from './page.js';
+import { pagePolicy, renderPage } from './page.js';
 import { alarm, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
-/** Maximum number of feeds on the page, which limits its size and the time to render it. */
-const MAX_ROWS = 1_000;
+/** The form of the search is sent to the server of the page alone. */
+export const FEEDS_PAGE_POLICY = pagePolicy(FEEDS_STYLE, "'self'");
 
-/**
- * Renders the list of feeds, worst first.
- * @param feeds in any order
- * @param now milliseconds since 1970
- */
-export function renderFeedsPage(feeds: readonly ListedFeed[], now: number): string {
+/** Maximum number of feeds on the page, which limits its size and the time to render it. */
+export const MAX_ROWS = 100;
+
+export interface FeedsPage {
+  /** In any order. */
+  readonly feeds: readonly ListedFeed[];
+  /** Text in the names to be shown; empty for all. */
+  readonly search: string;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** Renders the list of feeds, worst first. */
+export function renderFeedsPage({ feeds, search, now }: FeedsPage): string {
   const totals = totalsOf(feeds);
   const state = stateOfAll(totals);
+  const found = search === '' ? feeds : searchFeeds(feeds, search);
   return renderPage({
     title: `${state.headline} – scanfeed`,
     state,
+    style: FEEDS_STYLE,
     heading: `<strong>${counted(feeds.length, 'feed')}</strong>`,
-    links: { here: './', root: '', json: 'status.json' },
+    links: { here: search === '' ? './' : `?${new URLSearchParams({ search })}`, root: '', json: 'status.json' },
     now,
     main: `${renderState(state)}
 <section class="facts" aria-label="Facts">
 ${factList(factsOf(totals))}
 </section>
 <section class="feeds" aria-label="Feeds">
-${table(feeds)}
+${searchForm(search)}
+${table(found, captionOf(found.length, feeds.length, search))}
 </section>`,
   });
 }
@@ -56,14 +68,30 @@ function factsOf({ feeds, invalid, failing, stuck, leading, caughtUp, withUnknow
   ];
 }
 
-function table(feeds: readonly ListedFeed[]): string {
-  if (feeds.length === 0) return '<p class="quiet">0 feeds.</p>';
-  const shown = feeds.length > MAX_ROWS ? ` The first ${grouped(MAX_ROWS)} are shown.` : '';
+function searchForm(search: string): string {
+  return `<form action="./" role="search">
+<label for="search">Search by name</label>
+<input type="search" id="search" name="search" value="${escapeHtml(search)}" autocomplete="off" autocapitalize="none" spellcheck="false">
+<button>Search</button>${search === '' ? '' : '<a href="./">Show all feeds</a>'}
+</form>`;
+}
+
+function captionOf(found: number, all: number, search: string): string {
+  const what =
+    search === ''
+      ? counted(all, 'feed')
+      : `${grouped(found)} of ${counted(all, 'feed')} ${found === 1 ? 'matches' : 'match'} “${escapeHtml(search)}”`;
+  if (found === 0) return `${what}.`;
+  return `${what}, worst first.${found > MAX_ROWS ? ` The first ${MAX_ROWS} are shown.` : ''}`;
+}
+
+function table(found: readonly ListedFeed[], caption: string): string {
+  if (found.length === 0) return `<p class="quiet">${caption}</p>`;
   return `<table>
-<caption>${counted(feeds.length, 'feed')}, worst first.${shown}</caption>
+<caption>${caption}</caption>
 <thead><tr><th scope="col">Feed</th><th scope="col">State</th><th scope="col">Lag</th></tr></thead>
 <tbody>
-${worstFirst(feeds).slice(0, MAX_ROWS).map(row).join('\n')}
+${worstFirst(found).slice(0, MAX_ROWS).map(row).join('\n')}
 </tbody>
 </table>`;
 }
