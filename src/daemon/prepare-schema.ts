@@ -1,4 +1,5 @@
 import type { DatabaseSettings } from '../settings/settings.js';
+import { SchemaMismatch } from '../storage/connection/errors.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
@@ -73,19 +74,16 @@ export function readerRoleHelp(schema: string, readerRole: string): string {
 }
 
 /** Rejects, with the remedy, unless this release can use the schema. */
-export async function checkSchema(
-  settings: DatabaseSettings,
-  database: Database,
-  known?: readonly Migration[],
-): Promise<void> {
-  await requireSchema(connectStore(database, settings.schema), known ?? (await readMigrations()));
+export async function checkSchema(settings: DatabaseSettings, database: Database): Promise<void> {
+  await requireSchema(connectStore(database, settings.schema), await readMigrations());
 }
 
 /**
  * Migrates the schema if that is enabled. Returns the names of the applied migrations. Rejects, with the remedy, unless this
  * release can use the schema.
  * @param limitDirect limits the direct connections that are open at once
- * @param wasUsable if it is gone now, it was dropped or renamed: a new one would store runs again that were erased
+ * @param wasUsable then one statement checks whether it still is. If it is gone now, it was dropped or renamed: a new one would
+ * store runs again that were erased
  */
 export async function prepareSchema(
   settings: DatabaseSettings,
@@ -96,6 +94,14 @@ export async function prepareSchema(
   wasUsable = false,
 ): Promise<readonly string[]> {
   const connection = connectStore(database, settings.schema);
+  if (wasUsable) {
+    try {
+      await requireSchema(connection, known);
+      return [];
+    } catch (error) {
+      if (!(error instanceof SchemaMismatch)) throw error;
+    }
+  }
   const state = await inspectSchema(connection, known);
   signal.throwIfAborted();
   // Checks the version first: a daemon without `autoMigrate` retries often, and a refused statement would fill the server's log.
@@ -103,6 +109,6 @@ export async function prepareSchema(
   if (!settings.autoMigrate || state.tooNew || isGone) requireVersion(state, connection.tables);
   const applyMissing = () => limitDirect(() => migrateSchema(settings, known, signal), { signal });
   const applied = state.missing.length > 0 ? await applyMissing() : [];
-  await checkSchema(settings, database, known);
+  await requireSchema(connection, known);
   return applied;
 }

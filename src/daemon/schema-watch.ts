@@ -4,7 +4,6 @@ import { describeError } from '../observability/log/describe-error.js';
 import { createFailureLog, type Outage } from '../observability/log/failure-log.js';
 import type { Logger } from '../observability/log/logger.js';
 import type { DatabaseSettings } from '../settings/settings.js';
-import { SchemaMismatch } from '../storage/connection/errors.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
 import { inspectReaderRole } from '../storage/reporting/reader-role.js';
@@ -13,7 +12,7 @@ import type { Migration } from '../storage/schema/read-migrations.js';
 import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 import { unlessAborted } from '../sync/waiting/unless-aborted.js';
 import { whileRunning } from '../sync/waiting/while-running.js';
-import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
+import { prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
 export interface WatchContext {
   /** For the checks. Each read of the feeds waits for one, so they use the connections of the leases. */
@@ -84,16 +83,15 @@ export function watchSchema(
   const prepareReports = () =>
     Promise.all([untilDone('reader role', prepareReader), untilDone('time zone', prepareTimeZone)]);
   let usableUntil = Number.NEGATIVE_INFINITY;
-  const isKnownUsable = () => clock.monotonic() < usableUntil;
-  const prepare = async (signal: AbortSignal) => {
+  const prepare = async () => {
     const checkedAt = clock.monotonic();
     const wasUsable = reports !== undefined; // prepared once the schema was usable
     try {
       const known = await migrations();
-      for (const name of await prepareSchema(settings, leaseDatabase, known, limitDirect, signal, wasUsable)) {
+      for (const name of await prepareSchema(settings, leaseDatabase, known, limitDirect, stop, wasUsable)) {
         logger.info('applied a migration', { migration: name });
       }
-      await join();
+      if (!wasUsable) await join();
     } catch (error) {
       readiness.waitingFor(describeError(error).message);
       throw error;
@@ -102,23 +100,9 @@ export function watchSchema(
     readiness.ready();
     reports ??= prepareReports();
   };
-  /** Returns whether this release can still use the schema; checks it if the last check is too old. Rejects if the check fails. */
-  const isUsable = async () => {
-    if (isKnownUsable()) return true;
-    const checkedAt = clock.monotonic();
-    try {
-      await checkSchema(settings, leaseDatabase, await migrations());
-      usableUntil = checkedAt + usableMs();
-      return true;
-    } catch (error) {
-      if (!(error instanceof SchemaMismatch)) throw error;
-      usableUntil = Number.NEGATIVE_INFINITY;
-      return false;
-    }
-  };
   let preparing: Promise<void> | null = null;
   const prepareOnce = () => {
-    preparing ??= whileRunning(prepare(stop), onPreparing, clock).finally(() => {
+    preparing ??= whileRunning(prepare(), onPreparing, clock).finally(() => {
       preparing = null;
     });
     return preparing;
@@ -133,8 +117,7 @@ export function watchSchema(
      * cannot be used, and as soon as the signal aborts.
      */
     ready: async (signal: AbortSignal): Promise<void> => {
-      const wasPrepared = reports !== undefined;
-      if (!(wasPrepared && (await isUsable()))) await unlessAborted(prepareOnce(), signal);
+      if (clock.monotonic() >= usableUntil) await unlessAborted(prepareOnce(), signal);
       signal.throwIfAborted();
     },
   };
