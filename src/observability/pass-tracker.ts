@@ -1,8 +1,13 @@
 import type { Clock } from '../core/clock.js';
 import type { Pass, PassKind, Reading, ReadingProgress } from '../sync/ports/index.js';
 import type { Logger } from './log/logger.js';
-import { type FeedMetrics, RATE_VALID_MS } from './metrics/metrics.js';
 import type { CurrentPass } from './status-page/status-report.js';
+
+/** Time without another page after which a rate is no longer valid, milliseconds. */
+const RATE_VALID_MS = 60_000;
+
+/** Passes that run at full speed, and the feed while it catches up. */
+const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
 
 /** Duration after which a pass or a catch-up is logged, milliseconds. */
 const LOGGED_AFTER_MS = 10_000;
@@ -32,13 +37,19 @@ interface Current {
 export type PassTracker = ReturnType<typeof createPassTracker>;
 
 /** Tracks the running passes, and the feed while it catches up, for the log, the metrics and the status report. */
-export function createPassTracker(logger: Logger, metrics: FeedMetrics, { monotonic }: Clock) {
+export function createPassTracker(logger: Logger, { monotonic }: Clock) {
   const current = new Map<Reading, Current>();
+  const isRecent = ({ updatedAt }: Current) => monotonic() - updatedAt < RATE_VALID_MS;
+  /** Returns the progress of each; its pace is null if it is no longer valid. */
+  const progress = () =>
+    [...current].map(([pass, entry]) => ({
+      pass,
+      progress: isRecent(entry) ? entry.progress : { ...entry.progress, pace: null },
+    }));
 
   return {
     /** @param progress null once it has ended */
     update: (what: Reading, progress: ReadingProgress | null) => {
-      metrics.setPassProgress(what, progress);
       if (progress === null) return void current.delete(what);
       const now = monotonic();
       const { begunAt = now, isLogged = false } = current.get(what) ?? {};
@@ -50,11 +61,10 @@ export function createPassTracker(logger: Logger, metrics: FeedMetrics, { monoto
       const fields = { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored };
       logger[kind === 'recent' ? 'debug' : 'info'](FINISHED[kind], fields);
     },
-    report: (): readonly CurrentPass[] =>
-      [...current].map(([pass, { progress, updatedAt }]) => {
-        const isCurrent = monotonic() - updatedAt < RATE_VALID_MS;
-        return { pass, ...fieldsOf(isCurrent ? progress : { ...progress, pace: null }) };
-      }),
+    progress,
+    report: (): readonly CurrentPass[] => progress().map((each) => ({ pass: each.pass, ...fieldsOf(each.progress) })),
+    /** Returns whether the feed is catching up, or a pass is running at full speed. */
+    isReadingInBulk: () => [...current].some(([what, entry]) => BULK.includes(what) && isRecent(entry)),
     /** Returns the entries, duration in milliseconds and log state of the feed's catch-up, or null if it is not catching up. */
     feed: () => {
       const feed = current.get('feed');

@@ -9,7 +9,7 @@ import type { LogFields, Logger } from './log/logger.js';
 import { createRoleLog } from './log/role-log.js';
 import { createThrottledLines } from './log/throttled-lines.js';
 import type { FeedMetrics } from './metrics/metrics.js';
-import { createPassTracker } from './pass-tracker.js';
+import type { PassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
 import type { CurrentPass, StatusReport } from './status-page/status-report.js';
 import type { PageTracer } from './tracing/tracer.js';
@@ -24,6 +24,7 @@ interface SyncObserverOptions {
   readonly onTick: Liveness['ticked'];
   readonly clock: Clock;
   readonly failures: FailureLog<Stage>;
+  readonly passes: PassTracker;
   /** Null or missing: no traces are exported. */
   readonly tracer?: PageTracer | null;
 }
@@ -33,9 +34,8 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 
 /** Turns the reports of the engine into metrics, log lines, the status report and its charts. */
 export function observeSync(options: SyncObserverOptions) {
-  const { feed, version, state, metrics, logger, onTick, failures, clock } = options;
+  const { feed, version, state, metrics, logger, onTick, failures, passes, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
   const lines = createThrottledLines(logger, clock);
   const history = createRecentHistory(clock, state);

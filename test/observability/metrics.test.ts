@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { createFeedState } from '../../src/observability/feed-state.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
+import { createPassTracker } from '../../src/observability/pass-tracker.js';
 import type { Stage } from '../../src/sync/ports/index.js';
 import { feedStatus, handClock, recordingLogger, samplesOf, testMetrics } from '../support/observed.js';
 
@@ -229,7 +230,8 @@ describe('the metrics of the feeds of a file', () => {
     const added = Array.from({ length: feeds }, (_, index) => {
       const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
       const failures = createFailureLog<Stage>({ logger: recordingLogger().logger, clock });
-      return { state, failures, metrics: metrics.addFeed(`feed-${index}`, state, failures) };
+      const passes = createPassTracker(recordingLogger().logger, clock);
+      return { state, failures, passes, metrics: metrics.addFeed(`feed-${index}`, { state, failures, passes }) };
     });
     const lines = async () =>
       (await metrics.exposition()).text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -260,8 +262,8 @@ describe('the metrics of the feeds of a file', () => {
     const { metrics, added, lines } = setup(2);
     added[0]?.metrics.remove();
     expect((await lines()).filter((line) => line.includes('feed-0'))).toEqual([]);
-    const { state, failures } = testMetrics();
-    metrics.addFeed('feed-0', state, failures);
+    const { state, failures, passes } = testMetrics();
+    metrics.addFeed('feed-0', { state, failures, passes });
     expect((await lines()).filter((line) => line.includes('feed-0')).length).toBeGreaterThan(5);
   });
 
@@ -270,9 +272,9 @@ describe('the metrics of the feeds of a file', () => {
     const passes = async () => (await lines()).filter((line) => line.startsWith('scanfeed_pass_entries_per_second'));
     expect(await passes()).toEqual([]);
     const progress = { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 7, secondsLeft: null } };
-    added[1]?.metrics.setPassProgress('recent', progress);
+    added[1]?.passes.update('recent', progress);
     expect(await passes()).toEqual(['scanfeed_pass_entries_per_second{feed="feed-1",pass="recent"} 7']);
-    added[1]?.metrics.setPassProgress('recent', null);
+    added[1]?.passes.update('recent', null);
     expect(await passes()).toEqual([]);
   });
 

@@ -6,11 +6,11 @@ import { VARIABLES } from '../../src/settings/variables.js';
 import { feedStatus, testMetrics } from '../support/observed.js';
 
 function observed() {
-  const { state, metrics, failures, log, clock, sample } = testMetrics();
+  const { state, metrics, failures, passes, log, clock, sample } = testMetrics();
   const liveness = createLiveness(clock.monotonic);
-  const given = { feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, failures, clock };
+  const given = { feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, failures, passes, clock };
   const sync = observeSync({ ...given, onTick: liveness.ticked });
-  return { ...sync, metrics, clock, sample, liveness, log };
+  return { ...sync, passes, clock, sample, liveness, log };
 }
 
 const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', action: 'retry' });
@@ -278,13 +278,13 @@ test('logs a long pass, then its progress once a minute, and reports it in metri
 });
 
 test('reports no rate when it was measured more than a minute ago', async () => {
-  const { observer, report, sample, clock, metrics } = observed();
-  expect(metrics.isReadingInBulk()).toBe(false);
+  const { observer, report, sample, clock, passes } = observed();
+  expect(passes.isReadingInBulk()).toBe(false);
   observer.reading('feed', { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 5, secondsLeft: 9 } });
   clock.advance(59_000);
-  expect(metrics.isReadingInBulk()).toBe(true);
+  expect(passes.isReadingInBulk()).toBe(true);
   clock.advance(2_000);
-  expect(metrics.isReadingInBulk()).toBe(false);
+  expect(passes.isReadingInBulk()).toBe(false);
   expect(report().passes).toMatchObject([{ pass: 'feed', entriesPerSecond: null, secondsLeft: null }]);
   expect(await sample('scanfeed_pass_entries_per_second{pass="feed"}')).toBe(0);
   expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(Number.POSITIVE_INFINITY);
@@ -345,9 +345,9 @@ test.each([
   ['recent', false],
   ['full', false],
 ] as const)('counts as reading in bulk when the %s is read: %s', (what, expected) => {
-  const { observer, metrics } = observed();
+  const { observer, passes } = observed();
   observer.reading(what, { entries: 1, deliveredUpTo: null, pace: null });
-  expect(metrics.isReadingInBulk()).toBe(expected);
+  expect(passes.isReadingInBulk()).toBe(expected);
 });
 
 test('warns of runs that the cursor skipped, and counts them by revision', async () => {

@@ -9,6 +9,7 @@ import {
   STAGES,
 } from '../../src/observability/metrics/metric-definitions.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
+import { createPassTracker } from '../../src/observability/pass-tracker.js';
 import type { FeedStatus, Stage } from '../../src/sync/ports/index.js';
 import { captureLeaks } from './canaries/capture-leaks.js';
 
@@ -75,23 +76,24 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
   const log = recordingLogger();
   const failures = createFailureLog<Stage>({ logger: log.logger, clock });
+  const passes = createPassTracker(log.logger, clock);
   const given = { labels: { feed: 'invoices' }, version: '1.2.3', monotonic, nodeMetrics: false, ...options };
   const ofProcess = createMetrics(given);
-  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.labels.feed ?? 'first', state, failures) };
+  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.labels.feed ?? 'first', { state, failures, passes }) };
   const sample = async (series: string) => {
     const { text } = await metrics.exposition();
     captureLeaks('the metrics', text);
     return samplesOf(text).get(series);
   };
-  return { clock, state, metrics, failures, log, sample };
+  return { clock, state, metrics, failures, passes, log, sample };
 }
 
 const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
 
 /** The exposition after every error and every answer has occurred. */
 export async function everythingOccurred(options: Partial<MetricsOptions> = {}): Promise<string> {
-  const { metrics, state, failures } = testMetrics(options);
-  for (const pass of PASSES) metrics.setPassProgress(pass, { entries: 1, deliveredUpTo: null, pace: null });
+  const { metrics, state, failures, passes } = testMetrics(options);
+  for (const pass of PASSES) passes.update(pass, { entries: 1, deliveredUpTo: null, pace: null });
   for (const stage of STAGES)
     failures.failed(stage, Object.assign(new Error('away'), { kind: 'connection', action: 'retry' }), 1);
   state.setStatus(feedStatus({ acceptsBadUntil: new Date('2026-01-01T08:00:00Z') }));

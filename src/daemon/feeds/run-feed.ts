@@ -5,6 +5,7 @@ import { createFeedState } from '../../observability/feed-state.js';
 import { createFailureLog, type Outage } from '../../observability/log/failure-log.js';
 import type { Logger } from '../../observability/log/logger.js';
 import type { Metrics } from '../../observability/metrics/metrics.js';
+import { createPassTracker } from '../../observability/pass-tracker.js';
 import { observeSync } from '../../observability/sync-observer.js';
 import type { PageTracer } from '../../observability/tracing/tracer.js';
 import type { Settings } from '../../settings/settings.js';
@@ -81,17 +82,18 @@ export function runFeed(
   });
   const onOutage = (outage: Outage) => recorder.record(outage);
   const failures = createFailureLog<Stage>({ logger, clock, onOutage });
-  const metrics = shared.metrics.addFeed(feed.name, state, failures);
+  const passes = createPassTracker(logger, clock);
+  const metrics = shared.metrics.addFeed(feed.name, { state, failures, passes });
   const user = {
     isLeader: state.isLeader,
-    isReadingInBulk: metrics.isReadingInBulk,
+    isReadingInBulk: passes.isReadingInBulk,
     onPreparing: () => tick(STATEMENT_DEADLINE_MS),
     onOutage,
   };
   const schema = shared.schemas.open(settings, user);
   const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
   const { observer, report, recent, answeredByCache } = observeSync({
-    ...{ feed: feed.name, version, state, metrics, logger, failures, clock, tracer },
+    ...{ feed: feed.name, version, state, metrics, logger, failures, passes, clock, tracer },
     onTick: tick,
   });
   const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs, cache }) => {

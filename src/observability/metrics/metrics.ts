@@ -1,7 +1,8 @@
 import type { CommitCounts } from '../../core/counts.js';
-import type { PollOutcome, Reading, ReadingProgress, Stage } from '../../sync/ports/index.js';
+import type { PollOutcome, ReadingProgress, Stage } from '../../sync/ports/index.js';
 import type { FeedState } from '../feed-state.js';
 import type { FailureLog } from '../log/failure-log.js';
+import type { PassTracker } from '../pass-tracker.js';
 import {
   BUCKETS,
   ERROR_KINDS,
@@ -16,9 +17,6 @@ import {
   TRUNCATED_OUTCOMES,
 } from './metric-definitions.js';
 import { createInstruments, type Instruments, type Name } from './prometheus.js';
-
-/** Time without another page after which a rate is no longer valid, milliseconds. */
-export const RATE_VALID_MS = 60_000;
 
 export interface MetricsOptions {
   /** Labels of every metric. The gauges of feeds also have the label `feed`. */
@@ -53,7 +51,7 @@ export function createMetrics(options: MetricsOptions) {
   gauge('scanfeed_database_pool', ['state'], () =>
     POOL_STATES.map((state) => ({ labels: { state }, value: options.databasePool?.()[state] ?? 0 })),
   );
-  passGauges(instruments, feeds, monotonic);
+  passGauges(instruments, feeds);
   gauge('scanfeed_build_info', ['version'], () => [{ labels: { version }, value: 1 }]);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
@@ -78,10 +76,10 @@ export function createMetrics(options: MetricsOptions) {
   for (const operation of OPERATIONS) requests.zero({ operation, status: '200' });
 
   return {
-    /** Adds a feed, whose state and failures are read at each scrape. Events of all feeds are counted together. */
-    addFeed(name: string, state: FeedState, failures: FeedFigures['failures']) {
-      const passes: PassTimes = new Map();
-      feeds.set(name, { state, failures, passes });
+    /** Adds a feed, whose figures are read at each scrape. Events of all feeds are counted together. */
+    addFeed(name: string, figures: FeedFigures) {
+      const { state } = figures;
+      feeds.set(name, figures);
       return {
         polled: (outcome: PollOutcome) => polls.inc({ outcome }),
         /** Records the counts of a commit that is known to have succeeded. */
@@ -101,14 +99,6 @@ export function createMetrics(options: MetricsOptions) {
           for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
         },
         cursorReset: () => resets.inc(),
-        /** Sets the progress of a pass, or of the feed while it catches up; null once it has ended. */
-        setPassProgress(what: Reading, progress: ReadingProgress | null): void {
-          if (progress === null) passes.delete(what);
-          else passes.set(what, { ...progress, updatedAt: monotonic() });
-        },
-        /** Returns whether the feed is catching up, or a pass is running at full speed. */
-        isReadingInBulk: () =>
-          [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),
         remove: () => void feeds.delete(name),
       };
     },
@@ -124,10 +114,10 @@ export function createMetrics(options: MetricsOptions) {
   };
 }
 
-interface FeedFigures {
+export interface FeedFigures {
   readonly state: FeedState;
   readonly failures: FailureLog<Stage>;
-  readonly passes: PassTimes;
+  readonly passes: PassTracker;
 }
 
 type Feeds = ReadonlyMap<string, FeedFigures>;
@@ -182,27 +172,16 @@ function unixSeconds(time: Date | null | undefined): number {
   return time ? time.getTime() / 1000 : 0;
 }
 
-interface TimedProgress extends ReadingProgress {
-  /** Monotonic milliseconds. */
-  readonly updatedAt: number;
-}
-
-type PassTimes = Map<Reading, TimedProgress>;
-
-/** Passes that run at full speed, and the feed while it catches up. */
-const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
-
 /** Creates the gauges of the passes. A series exists only while the pass is being read. */
-function passGauges({ gauge: create }: Instruments, feeds: Feeds, monotonic: () => number): void {
-  const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < RATE_VALID_MS ? pace : null);
-  const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
+function passGauges({ gauge: create }: Instruments, feeds: Feeds): void {
+  const gauge = (name: Name, value: (progress: ReadingProgress) => number) =>
     create(name, ['feed', 'pass'], () =>
       [...feeds].flatMap(([feed, { passes }]) =>
-        [...passes].map(([pass, progress]) => ({ labels: { feed, pass }, value: value(progress) })),
+        passes.progress().map(({ pass, progress }) => ({ labels: { feed, pass }, value: value(progress) })),
       ),
     );
-  gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
-  gauge('scanfeed_pass_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_pass_entries_per_second', ({ pace }) => pace?.entriesPerSecond ?? 0);
+  gauge('scanfeed_pass_seconds_left', ({ pace }) => pace?.secondsLeft ?? Number.POSITIVE_INFINITY);
   gauge('scanfeed_pass_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
 }
 
