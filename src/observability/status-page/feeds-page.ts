@@ -2,14 +2,13 @@ import { nameStage } from './current-errors.js';
 import { type Fact, factList } from './facts.js';
 import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from './feed-list.js';
 import { stateOfAll } from './feeds-state.js';
-import { FEEDS_STYLE } from './feeds-style.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
 import { pagePolicy, renderPage } from './page.js';
 import { alarm, renderState, signSvg, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
 /** The form of the search is sent to the server of the page alone. */
-export const FEEDS_PAGE_POLICY = pagePolicy(FEEDS_STYLE, "'self'");
+export const FEEDS_PAGE_POLICY = pagePolicy("'self'");
 
 /** Maximum number of feeds on the page, which limits its size and the time to render it. */
 export const MAX_ROWS = 100;
@@ -31,7 +30,6 @@ export function renderFeedsPage({ feeds, search, now }: FeedsPage): string {
   return renderPage({
     title: `${state.headline} – scanfeed`,
     state,
-    style: FEEDS_STYLE,
     heading: `<strong>${counted(feeds.length, 'feed')}</strong>`,
     links: { here: search === '' ? './' : `?${new URLSearchParams({ search })}`, root: '', json: 'status.json' },
     now,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { escapeHtml, timeElement } from './html.js';
 import { LIVE_SCRIPT } from './live-script.js';
 import { iconOf, type Summary } from './state.js';
+import { STYLE } from './style.js';
 
 /** What all pages have. */
 export interface Frame {
@@ -9,7 +10,6 @@ export interface Frame {
   readonly title: string;
   /** For the icon. */
   readonly state: Pick<Summary, 'tone' | 'sign'>;
-  readonly style: string;
   /** HTML after the name of the program. */
   readonly heading: string;
   /** HTML opposite to it. */
@@ -37,8 +37,8 @@ export interface PageLinks {
 }
 
 /** Returns the content security policy of a page: only its own style sheet and script are allowed, and requests to its server. */
-export function pagePolicy(style: string, formAction: "'none'" | "'self'"): string {
-  return `default-src 'none'; style-src ${hashOf(style)}; script-src ${hashOf(LIVE_SCRIPT)}; connect-src 'self'; img-src data:; base-uri 'none'; form-action ${formAction}; frame-ancestors 'none'`;
+export function pagePolicy(formAction: "'none'" | "'self'"): string {
+  return `default-src 'none'; style-src ${hashOf(STYLE)}; script-src ${hashOf(LIVE_SCRIPT)}; connect-src 'self'; img-src data:; base-uri 'none'; form-action ${formAction}; frame-ancestors 'none'`;
 }
 
 function hashOf(content: string): string {
@@ -69,7 +69,7 @@ ${main}
 }
 
 /** Renders the frame of all pages, for windows of any size and for screen readers. */
-export function renderFrame({ title, state, style, heading, aside, body }: Frame): string {
+export function renderFrame({ title, state, heading, aside, body }: Frame): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -77,7 +77,7 @@ export function renderFrame({ title, state, style, heading, aside, body }: Frame
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="${iconOf(state)}">
-<style>${style}</style>
+<style>${STYLE}</style>
 </head>
 <body>
 <header>

@@ -6,10 +6,9 @@ import { type PageLinks, pagePolicy, renderFrame, renderPage } from './page.js';
 import type { RecentMinute } from './recent-history.js';
 import { RUNBOOK, renderState, stateOf } from './state.js';
 import type { StatusReport } from './status-report.js';
-import { STYLE } from './style.js';
 import { windowOf } from './window.js';
 
-export const STATUS_PAGE_POLICY = pagePolicy(STYLE, "'none'");
+export const STATUS_PAGE_POLICY = pagePolicy("'none'");
 
 export interface StatusPage {
   readonly report: StatusReport;
@@ -30,7 +29,6 @@ export function renderStatusPage({ report, recent, now, listed }: StatusPage): s
   return renderPage({
     title: `${state.headline} – scanfeed ${report.feed}`,
     state,
-    style: STYLE,
     heading: `${listed ? '<a href="../">All feeds</a> · ' : ''}feed <strong>${feed}</strong>`,
     links,
     now,
@@ -53,7 +51,6 @@ export function renderRunbook(name: string, content: string): string {
   return renderFrame({
     title: `${name === 'README' ? 'Runbooks' : name} – scanfeed`,
     state: RUNBOOK,
-    style: STYLE,
     heading: '<a href="../">Status</a>',
     aside: '<a href="./">All runbooks</a>',
     body: `<main><section class="text">\n${content}</section></main>`,
