@@ -4,7 +4,7 @@ import { SettingsError } from '../../settings/settings.js';
 
 /** Interval between checks for a change, milliseconds. Polling also works for a mounted ConfigMap, whose files are symlinks. */
 const CHECK_INTERVAL_MS = 5_000;
-/** Interval between checks of the key files of invalid entries, and pause after a new reason to reject the file, milliseconds. */
+/** Pause after a new reason to reject the file, milliseconds. */
 const RETRY_MS = 60_000;
 /** How long the file must stay as it is before a feed moves to another schema, service or key, milliseconds. */
 const MOVE_MS = 60_000;
@@ -42,22 +42,12 @@ export async function watchFeedsFile(
 ): Promise<void> {
   let known: string | null = file.text;
   let keyFiles = file.invalidKeyFiles;
-  /** Their versions before the last reading that they caused. */
-  let keyVersions: string | null = null;
-  let retryAt = clock.monotonic() + RETRY_MS;
+  let keyVersions = '[]'; // so that key files are looked at once more after the start
+  /** When the same text is read again, monotonic milliseconds. */
+  let retryAt = Number.POSITIVE_INFINITY;
   let refusedFor: string | null = null;
   /** Text that moves feeds and is not followed yet. */
   let heldText: string | null = null;
-  /** Returns whether the same text may be accepted now. */
-  const mayRead = async () => {
-    if (clock.monotonic() < retryAt) return false;
-    if (refusedFor !== null || heldText !== null) return true;
-    retryAt = clock.monotonic() + RETRY_MS;
-    const versions = await versionsOf(keyFiles, versionOf);
-    if (keyFiles.length === 0 || versions === keyVersions) return false;
-    keyVersions = versions;
-    return true;
-  };
   // A separate function, since the variables of the waiting one would keep the settings of all feeds in memory.
   const readFile = async () => {
     try {
@@ -65,7 +55,7 @@ export async function watchFeedsFile(
       if (signal.aborted) return;
       known = changed.text; // the file may have changed once more
       keyFiles = changed.invalidKeyFiles;
-      retryAt = clock.monotonic() + RETRY_MS;
+      retryAt = Number.POSITIVE_INFINITY;
       refusedFor = null;
       const moved = changed.text === heldText ? [] : movedIn(changed);
       heldText = moved.length > 0 ? changed.text : null;
@@ -85,9 +75,13 @@ export async function watchFeedsFile(
     await clock.sleep(CHECK_INTERVAL_MS, signal);
     if (signal.aborted) return;
     const text = await readText().catch(() => null);
+    const versions = await versionsOf(keyFiles, versionOf);
     if (signal.aborted) return;
-    if (text === known && !(await mayRead())) continue;
+    const isWaiting = retryAt !== Number.POSITIVE_INFINITY;
+    const isChanged = text !== known || (isWaiting ? clock.monotonic() >= retryAt : versions !== keyVersions);
+    if (!isChanged) continue;
     known = text;
+    keyVersions = versions;
     await readFile();
   }
 }
