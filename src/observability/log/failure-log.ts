@@ -52,11 +52,9 @@ interface Entry {
   latest: Outage;
   /** Time of its first failure, or of the first one after a recovery or another kind. */
   resumedAt: number;
-  /** Whether a line has been written since the last recovery. */
-  isLogged: boolean;
   /** Type and kind of the latest error. */
   errorKey: string;
-  /** The `errorKey` of the last line. */
+  /** The `errorKey` of the last line; empty if none has been written since the last recovery. */
   lastLoggedKey: string;
   readonly loggedKeys: Set<string>;
   remindAt: number;
@@ -86,12 +84,12 @@ export function createFailureLog<Stage extends string>({
     const entry = entries.get(stage);
     const endedAt = entry?.latest.endedAt ?? null;
     if (entry !== undefined && (endedAt === null || now - endedAt < STABLE_MS)) {
-      return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
+      return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, lastLoggedKey: '' });
     }
     const latest = begin(stage, kind, now);
     const log = { errorKey: '', lastLoggedKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
     const outages = new Map([[kind, latest]]);
-    const begun = { since: latest.since, failures: 0, outages, latest, resumedAt: now, isLogged: false, ...log };
+    const begun = { since: latest.since, failures: 0, outages, latest, resumedAt: now, ...log };
     entries.set(stage, begun);
     return begun;
   };
@@ -151,7 +149,7 @@ export function createFailureLog<Stage extends string>({
       for (const [kind, outage] of entry.outages) entry.outages.set(kind, { ...outage, failures: 0 });
       const { kind, failures, begunAt } = entry.latest;
       const fields = { stage, kind, failures, seconds: seconds(clock.monotonic() - begunAt) };
-      logger[entry.isLogged ? 'info' : 'debug']('recovered', fields);
+      logger[entry.lastLoggedKey === '' ? 'debug' : 'info']('recovered', fields);
     },
     /** Discards the outage of a stage that another process runs from now on. */
     reset(stage: Stage): void {
@@ -181,14 +179,14 @@ export function createFailureLog<Stage extends string>({
  * that the last line names the current failure.
  */
 function isReminderDue(entry: Entry, now: number): boolean {
-  const { errorKey, lastLoggedKey, loggedKeys, remindAt, isLogged, resumedAt } = entry;
-  const isUnnamed = !isLogged || lastLoggedKey !== errorKey;
+  const { errorKey, lastLoggedKey, loggedKeys, remindAt, resumedAt } = entry;
+  const isUnnamed = lastLoggedKey !== errorKey;
   return loggedKeys.has(errorKey) && (now >= remindAt || (isUnnamed && now - resumedAt >= STABLE_MS));
 }
 
 function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
   entry.loggedKeys.add(entry.errorKey);
-  Object.assign(entry, { isLogged: true, lastLoggedKey: entry.errorKey, remindAfterMs, remindAt: now + remindAfterMs });
+  Object.assign(entry, { lastLoggedKey: entry.errorKey, remindAfterMs, remindAt: now + remindAfterMs });
 }
 
 function seconds(ms: number): number {
