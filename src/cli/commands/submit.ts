@@ -62,26 +62,20 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
 }
 
-/** The results of the command so far. `unknown`: files are being sent. */
-type Results = readonly SubmittedFile[] | 'nothing sent' | 'unknown';
-
 async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
   const { service } = await readFeedSettings(io, { feed: options.feed, need: ['service'] });
-  let results = 'nothing sent' as Results;
   const interrupted = await untilInterrupted(async (signal) => {
     setMaxListeners(0, signal); // several listeners for each file in progress
     const files = await checkAll(paths, options, io, signal);
     if (signal.aborted) return;
-    results = 'unknown';
     const submitted = await withService(service, options.concurrency, io.clock, (paced, client) =>
       submitAll(files, options, { client, service: paced, io, signal, perSecond: service.requestsPerSecond }),
     );
-    results = submitted;
     if (options.json) io.write(`${JSON.stringify(submitted)}\n`);
     io.note(`${summarize(submitted, options.wait === true)}\n`);
     requireResults(submitted);
   });
-  if (interrupted) throw interruption(results);
+  if (interrupted) throw new CommandFailure(`interrupted; ${REPEAT}`, EXIT.interrupted);
 }
 
 /** @throws CommandFailure unless all files may be sent */
@@ -202,17 +196,6 @@ function countFiles(files: readonly unknown[]): string {
 }
 
 const REPEAT = 'repeat the command to submit the rest; nothing is submitted twice';
-
-function interruption(results: Results): CommandFailure {
-  const messages = { 'nothing sent': 'nothing was sent', unknown: 'the state of the files is unknown' };
-  const message =
-    typeof results === 'string' ? messages[results] : areSubmitted(results) ? 'all files were submitted' : REPEAT;
-  return new CommandFailure(`interrupted; ${message}`, EXIT.interrupted);
-}
-
-function areSubmitted(files: readonly SubmittedFile[]): boolean {
-  return files.every(({ outcome }) => outcome === 'submitted' || outcome === 'repeated');
-}
 
 /** @throws CommandFailure unless all files have a result */
 function requireResults(files: readonly SubmittedFile[]): void {

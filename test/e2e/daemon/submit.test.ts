@@ -19,7 +19,7 @@ test('Ctrl-C ends a submission immediately and reports the known state of each f
   await eventually(() => waiting.stdout).toMatch(/submitted as/);
   expect(await waiting.stop('SIGINT')).toEqual({ code: 130, signal: null });
   expect(waiting.stderr).toBe(
-    '1 file: 1 submitted, 1 still processing\nscanfeed: interrupted; all files were submitted\n',
+    '1 file: 1 submitted, 1 still processing\nscanfeed: interrupted; repeat the command to submit the rest; nothing is submitted twice\n',
   );
 
   service.addFault({ kind: 'hang', operation: 'submit' });
