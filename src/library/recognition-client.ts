@@ -1,8 +1,7 @@
 import { type Cancellable, requireOptions, ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
-import { ServiceError } from '../service/errors/service-error.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
-import { FIRST_RUN_PAUSE_MS, isWaitedOut, nextRunPause, RUN_TRIES } from '../service/run-pauses.js';
+import { readUntilRecognized } from '../service/run-pauses.js';
 import { sleepUntilAny } from '../sync/waiting/wake-up.js';
 import type { ProcessingRun, Run } from './entry-types.js';
 import { isUnusable, readSingleRun } from './read-entry.js';
@@ -69,20 +68,15 @@ export class RecognitionClient extends ServiceClient {
   ): Promise<Exclude<Run, ProcessingRun>> {
     requireOptions(options, more);
     const { signal = new AbortController().signal } = options;
-    let failures = 0;
-    for (let pauseMs = FIRST_RUN_PAUSE_MS; ; pauseMs = nextRunPause(pauseMs)) {
-      let askedForMs = 0;
-      try {
+    return readUntilRecognized(
+      async () => {
         const run = await this.getRun(scanId, options);
-        if (run.status !== 'processing') return run;
-        failures = 0;
-      } catch (error) {
-        failures += 1;
-        if (!(error instanceof ServiceError) || !isWaitedOut(error) || failures === RUN_TRIES) throw error;
-        askedForMs = error.retryAfterMs ?? 0;
-      }
-      await sleepUntilAny(this.clock, Math.max(pauseMs, askedForMs), signal, this.closed);
-      signal.throwIfAborted();
-    }
+        return run.status === 'processing' ? null : run;
+      },
+      async (pauseMs) => {
+        await sleepUntilAny(this.clock, pauseMs, signal, this.closed);
+        signal.throwIfAborted();
+      },
+    );
   }
 }

@@ -1,5 +1,5 @@
-import { ServiceError } from '../../service/errors/service-error.js';
-import { FIRST_RUN_PAUSE_MS, isWaitedOut, nextRunPause, RUN_TRIES } from '../../service/run-pauses.js';
+import type { ServiceError } from '../../service/errors/service-error.js';
+import { readUntilRecognized } from '../../service/run-pauses.js';
 import { type LimitedRun, limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
 import { readState } from './read-state.js';
@@ -39,23 +39,17 @@ async function awaitRun(
   { service, clock, signal, onPause }: AwaitOptions,
   limited: LimitedRun,
 ): Promise<SubmittedFile> {
-  let failures = 0;
-  let askedForMs = 0;
-  for (let pauseMs = FIRST_RUN_PAUSE_MS; ; pauseMs = nextRunPause(pauseMs)) {
-    await clock.sleep(Math.max(pauseMs, askedForMs), signal);
-    try {
-      const state = await limited(() => readState(service, scanId, signal), { signal });
-      if (state !== null) return { ...file, ...state };
-      failures = 0;
-      askedForMs = 0;
-    } catch (error) {
-      if (signal.aborted) return file;
-      if (!(error instanceof ServiceError)) throw error;
-      failures += 1;
-      if (!isWaitedOut(error) || failures === RUN_TRIES) return { ...file, problem: problemOf(error) };
-      askedForMs = error.retryAfterMs ?? 0;
-      if (askedForMs > 0) onPause(error, askedForMs);
-    }
+  try {
+    const state = await readUntilRecognized(
+      () => limited(() => readState(service, scanId, signal), { signal }),
+      async (pauseMs, failure) => {
+        if (failure?.retryAfterMs) onPause(failure, pauseMs);
+        await clock.sleep(pauseMs, signal);
+      },
+    );
+    return { ...file, ...state };
+  } catch (error) {
+    return signal.aborted ? file : { ...file, problem: problemOf(error) };
   }
 }
 
