@@ -1,15 +1,9 @@
-import { classifyError } from '../../core/errors.js';
 import { findQuarantined, identityOf, type UnusableEntryState } from '../../storage/commit/quarantine.js';
 import type { Comparison } from '../../storage/runs/compare-entries.js';
-import {
-  batchOf,
-  type CheckedEntries,
-  type CheckedEntry,
-  refusedEntry,
-  withPending,
-} from '../../sync/page/check-entries.js';
-import type { QuarantineEntry } from '../../sync/ports/index.js';
+import { type CheckedEntries, type CheckedEntry, withPending } from '../../sync/page/check-entries.js';
+import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
+import { withoutRefused } from '../../sync/writer/without-refused.js';
 import type { FeedCommandContext } from '../context/with-feed.js';
 
 /**
@@ -42,32 +36,22 @@ type Source = Pick<FeedCommandContext, 'compareEntries' | 'connection' | 'feed' 
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
 export async function verifyPage(checked: CheckedEntries, source: Source): Promise<readonly Verified[]> {
+  const { compareEntries, feed, settings } = source;
   const entries = checked.entries.map((entry) =>
     needsFullResult(entry.accepted.run, false) ? withPending(entry, 'not_loaded') : entry,
   );
+  let found: readonly Comparison[] = [];
+  const compare = async (batch: EntryBatch) => {
+    found = await compareEntries(feed.name, batch, settings.database.retention.runs);
+  };
+  // The last comparison that succeeds is that of all storable entries.
+  const { storable, refused } = await withoutRefused(entries, compare, new AbortController().signal);
+  const compared = found.flatMap((comparison) => {
+    const entry = storable[comparison.index];
+    return entry === undefined ? [] : [verified(comparison, entry)];
+  });
   const unusable = checked.quarantine.filter(({ state }) => state === 'open');
-  return [...(await verifyEntries(entries, source)), ...(await verifyUnusable(unusable, source))];
-}
-
-/** If PostgreSQL refuses a value, the entries are compared in halves; a single refused entry belongs in quarantine. */
-async function verifyEntries(entries: readonly CheckedEntry[], source: Source): Promise<readonly Verified[]> {
-  try {
-    const { compareEntries, feed, settings } = source;
-    const { runs: keptDays } = settings.database.retention;
-    const found = await compareEntries(feed.name, batchOf(entries), keptDays);
-    return found.flatMap((comparison) => {
-      const entry = entries[comparison.index];
-      return entry === undefined ? [] : [verified(comparison, entry)];
-    });
-  } catch (error) {
-    const failure = classifyError(error);
-    if (failure.action !== 'data') throw error;
-    const [first] = entries;
-    if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first, failure)], source);
-    const middle = Math.ceil(entries.length / 2);
-    const halves = [entries.slice(0, middle), entries.slice(middle)];
-    return (await Promise.all(halves.map((half) => verifyEntries(half, source)))).flat();
-  }
+  return [...compared, ...(await verifyUnusable([...refused, ...unusable], source))];
 }
 
 function verified(comparison: Comparison, { accepted: { run, pending } }: CheckedEntry): Verified {
