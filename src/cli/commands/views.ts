@@ -14,8 +14,14 @@ import { counted } from '../terminal/format.js';
 import { type ProgressOptions, quietOption } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 import { dbtSources } from '../views/dbt-sources.js';
-import { type ReportsWork, refreshWithProgress } from '../views/refresh-with-progress.js';
-import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
+import {
+  changeIndex,
+  findView,
+  listIndexes,
+  type ReportsWork,
+  refreshWithProgress,
+  storeRows,
+} from '../views/store-rows.js';
 
 interface Given extends ProgressOptions {
   readonly feed?: string;

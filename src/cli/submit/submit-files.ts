@@ -2,17 +2,16 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import { createPace } from '../../core/pace.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
-import { BodyTooLargeError } from '../../service/errors/body-errors.js';
+import { BodyTooLargeError, WrongShapeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import type { Submission } from '../../service/wire.js';
+import { isRunStatus, type RunStatus, type Submission } from '../../service/wire.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
-import { readState } from './read-state.js';
 
 export interface SubmittedFile {
   /** Path as given, or as found in a folder. */
@@ -270,4 +269,24 @@ export function problemOf(error: unknown, advice?: string): Problem {
   }
   if (!(error instanceof CommandFailure)) throw error;
   return { kind: error instanceof FileChanged ? error.kind : 'too_many_runs', message: error.message, passing: false };
+}
+
+/** How a run ended (interface 2.1). */
+export interface RunState {
+  readonly status: RunStatus;
+  readonly failureReason: string | null;
+  readonly error: string | null;
+}
+
+/** Returns the state of a run, whose data is not checked; null while it is processing. */
+export async function readState(service: FeedService, scanId: string, signal: AbortSignal): Promise<RunState | null> {
+  const { run } = await service.readRun(scanId, { markdown: false }, signal);
+  const { status, failureReason, error } = run;
+  if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
+  if (status === 'processing') return null;
+  return { status, failureReason: textOrNull(failureReason), error: textOrNull(error) };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
 }
