@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { HttpStatusError } from '../../service/errors/status-errors.js';
 import type { RawRun } from '../../sync/ports/index.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -41,19 +40,8 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
   const run = await withService(settings, 1, io.clock, (service) => {
     const request = () => service.readRun(scanId, { markdown: given.markdown === true }, signal);
     return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
-  }).catch((error) => {
-    throw error instanceof HttpStatusError && error.status === 404 ? notFound(error, settings.baseUrl) : error;
   });
   show(run, given, io);
-}
-
-/** The interface requires the version in the address. Without it every run is missing, so the address is the likely cause. */
-function notFound({ message, germanText }: HttpStatusError, baseUrl: string): CommandFailure {
-  if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
-  const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
-  return new CommandFailure(
-    `${baseUrl} has no such run (404); the base URL should end in /v1: check it, then the id and the key${quoted}`,
-  );
 }
 
 function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {
