@@ -8,7 +8,7 @@ import { createCatchUpReporter } from './progress/catch-up-reporter.js';
 import { createHiddenEndReporter, createStuckReporter } from './progress/stuck-reporter.js';
 import { type PageOwner, readPages, reportLoadings, Track } from './read-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
-import { CursorReplaced } from './recovery/rejected-cursor.js';
+import { CursorRejected } from './recovery/rejected-cursor.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
 import type { IdleGate } from './waiting/idle-gate.js';
 import { createBreaker } from './writer/breaker.js';
@@ -112,20 +112,13 @@ class FeedPages implements PageOwner {
       if (cursor === null || !track.refusals.isPersistent(cursor, error)) throw error;
       await recoverCursor(error, cursor, lease, context, signal);
       track.forgetCursors();
-      throw new CursorReplaced('the feed', error, context.settings.pollIntervalMs);
+      const message = 'the service rejected the cursor of the feed, which falls back to an earlier position';
+      throw new CursorRejected(message, error, context.settings.pollIntervalMs);
     }
   }
 
   onStep(): void {
     this.context.observer.ticked(this.context.settings.stepMs);
-  }
-
-  isLast(): boolean {
-    return false;
-  }
-
-  async admit(page: CheckedPage): Promise<CheckedPage> {
-    return page;
   }
 
   prepare(page: CheckedPage): CommitPage {

@@ -13,8 +13,8 @@ import { PageWriter } from './writer/write-pages.js';
 export interface PageOwner extends PageTarget, PrefetchOptions {
   readonly what: Reading;
   readonly track: Track;
-  /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
-  admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null>;
+  /** Returns what to commit of a page, by default all; null: nothing now, and the page is read again later. */
+  admit?(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null>;
   /** Called after the commit of each page, with what follows it. Returns false to stop although more follows. */
   committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean>;
 }
@@ -22,24 +22,16 @@ export interface PageOwner extends PageTarget, PrefetchOptions {
 /** What is remembered of the pages of the feed or of a pass, until it ends. */
 export class Track {
   readonly refusals = createCursorRefusals();
-  #recentCursors = createRecentCursors();
-  #possibleEnd: PossibleEnd | null = null;
-  #at: Position = { cursor: null, since: null };
-
   /** The position that the last committed page led to. */
-  get at(): Position {
-    return this.#at;
-  }
-
+  at: Position = { cursor: null, since: null };
   /** The possible end that the last committed page found, without those whose requests failed. */
-  get possibleEnd(): PossibleEnd | null {
-    return this.#possibleEnd;
-  }
+  possibleEnd: PossibleEnd | null = null;
+  #recentCursors = createRecentCursors();
 
   /** Called before pages are read from a position. If it is not where the last one led, a cursor may return without a circle. */
   start(at: Position): void {
-    if (at.cursor !== this.#at.cursor) this.forgetCursors();
-    this.#at = at;
+    if (at.cursor !== this.at.cursor) this.forgetCursors();
+    this.at = at;
   }
 
   /** A cursor may return now without a circle. */
@@ -50,8 +42,8 @@ export class Track {
   /** Called after the commit of each page, in order. Returns what follows it. */
   after(page: CommittedPage): Next {
     const next = nextAfter(page, page.ending, page.endClaimed, this.#recentCursors);
-    if (page.ending.failure === undefined) this.#possibleEnd = page.ending.possibleEnd;
-    this.#at = { ...this.#at, cursor: page.next ?? this.#at.cursor };
+    if (page.ending.failure === undefined) this.possibleEnd = page.ending.possibleEnd;
+    this.at = { ...this.at, cursor: page.next ?? this.at.cursor };
     // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
     if (next === 'end') this.forgetCursors();
     return next;
@@ -77,7 +69,7 @@ export async function readPages(
     track.refusals.accepted();
     const admitted: CheckedPage[] = [];
     for (const page of taken) {
-      const wanted = await owner.admit(page, signal);
+      const wanted = owner.admit === undefined ? page : await owner.admit(page, signal);
       if (wanted === null) break; // those after it must not be committed without it
       admitted.push(wanted);
     }

@@ -10,7 +10,7 @@ import type { FeedStore, LeaseGrant, Pass, PassKind, Position, ReadingPace, Sync
 import { createPaceMeter } from '../progress/reading-pace.js';
 import { type PageOwner, readPages, reportLoadings, Track } from '../read-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
-import { CursorReplaced } from '../recovery/rejected-cursor.js';
+import { CursorRejected } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { withTimeout } from '../waiting/with-timeout.js';
@@ -75,7 +75,7 @@ export class PassPages implements PageOwner {
    * Reads for one slice.
    * @param pass as it is stored: a commit whose outcome is unknown may have moved it
    * @throws MostlyBad
-   * @throws CursorReplaced if the service rejects the cursor of the pass; the next slice continues without it
+   * @throws CursorRejected if the service rejects the cursor of the pass; the next slice continues without it
    */
   async readSlice(pass: Pass, signal: AbortSignal): Promise<Next> {
     const { track, lease, store, context, idle } = this;
@@ -92,7 +92,8 @@ export class PassPages implements PageOwner {
       if (!(await isRejected(cursor, error, context, signal))) throw error;
       this.#rejected = { cursor, refusal: error };
       track.forgetCursors();
-      throw new CursorReplaced('a pass', error, context.settings.pollIntervalMs);
+      const message = 'the service rejected the cursor of a pass, which falls back to an earlier position';
+      throw new CursorRejected(message, error, context.settings.pollIntervalMs);
     }
   }
 
@@ -105,8 +106,6 @@ export class PassPages implements PageOwner {
     }
     return findRestartPosition(this.#pass, this.#rejected.refusal, this.lease.feed, this.context, signal);
   }
-
-  onStep(): void {}
 
   isLast(page: CheckedPage): boolean {
     return this.#policy.endsAtUntil && reachesBeyond(page, this.#pass.until);

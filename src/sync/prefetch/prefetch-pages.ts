@@ -17,13 +17,7 @@ export interface PrefetchOptions {
   /** Maximum number of pages in memory, including those that are not released yet. */
   readonly maxHeld: number;
   /** Returns whether a page is known to be the last, whatever follows it. */
-  isLast(page: CheckedPage): boolean;
-}
-
-/** Pages that are read ahead. */
-export interface PrefetchedPages extends PageSource {
-  /** Stops, and releases all memory. */
-  close(): void;
+  isLast?(page: CheckedPage): boolean;
 }
 
 interface HeldPage {
@@ -44,7 +38,7 @@ export function prefetchPages(
   options: PrefetchOptions,
   context: FeedContext,
   signal: AbortSignal,
-): PrefetchedPages {
+): PageSource & { close(): void } {
   const { priority, maxHeld } = options;
   const { budget, loader, clock, service, read } = context;
   const linked = linkedSignal(signal);
@@ -83,7 +77,7 @@ export function prefetchPages(
     return { ...page, entries, polls: page.polls.map((poll) => ({ ...poll, loadedAt })) };
   };
   const withEnding = async (page: CheckedPage, previous: PossibleEnd | null): Promise<CheckedPage> => {
-    if (options.isLast(page)) return { ...page, ending: IS_LAST };
+    if (options.isLast?.(page)) return { ...page, ending: IS_LAST };
     return leadsFurther(page)
       ? page
       : { ...page, ending: await findEnding(page, previous, read.filters, service, until) };
@@ -146,6 +140,7 @@ export function prefetchPages(
       return complete.slice(0, joined);
     },
     stop,
+    /** Stops, and releases all memory. */
     close: (): void => {
       stop();
       for (const ticket of givenOut) release(ticket);

@@ -25,23 +25,23 @@ export function createCursorRefusals() {
 }
 
 /**
- * The service rejected a cursor, and the feed or the pass continues from an earlier position. It is a failure, so that there is
- * a pause even if the service rejects every cursor.
+ * The service rejects a cursor. If the feed or the pass continues from an earlier position, this is a failure all the same, so that
+ * there is a pause even if the service rejects every cursor.
  */
-export class CursorReplaced extends Error implements Failure {
-  override readonly name = 'CursorReplaced';
+export class CursorRejected extends Error implements Failure {
+  override readonly name = 'CursorRejected';
   readonly kind: string;
   readonly action = 'retry';
   /**
    * @param refusal the error of the rejected request
-   * @param retryAfterMs the pause, milliseconds
+   * @param retryAfterMs minimum pause, milliseconds
    */
   constructor(
-    whose: 'the feed' | 'a pass',
+    message: string,
     refusal: unknown,
-    readonly retryAfterMs: number,
+    readonly retryAfterMs?: number,
   ) {
-    super(`the service rejected the cursor of ${whose}, which falls back to an earlier position`, { cause: refusal });
+    super(message, { cause: refusal });
     this.kind = classifyError(refusal).kind;
   }
 }

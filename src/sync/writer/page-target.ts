@@ -21,7 +21,7 @@ export interface PageTarget {
   /** Maximum number of commits at the same time. In the database, the second one waits for the first. */
   readonly maxCommits: number;
   /** Called before each step that may take some time: a wait for a page, a statement. */
-  onStep(): void;
+  onStep?(): void;
   /**
    * Returns the commit of a page, which may be sent more than once. Called once for each page, in order: what a page may claim about
    * freshness depends on those before it.

@@ -32,7 +32,7 @@ export async function storePage(
       if (acceptsBadUntil === null) throw mostlyBad;
     }
     const outcome = await overlapping(() => {
-      target.onStep();
+      target.onStep?.();
       return commit(content);
     });
     if (outcome.kind === 'fenced') return outcome;
@@ -40,7 +40,7 @@ export async function storePage(
     return committedPage(page, entries, outcome, { commitBegunAt, committedAt: clock.monotonic() });
   };
   const tryEntries = (batch: EntryBatch) => {
-    target.onStep();
+    target.onStep?.();
     return store.tryEntries(lease, batch);
   };
   try {

@@ -51,7 +51,7 @@ export class PageWriter {
     const { source, target } = this;
     try {
       for (;;) {
-        target.onStep();
+        target.onStep?.();
         this.#beginTaken();
         if (this.#mayTake()) this.#taking ??= this.#take();
         const [oldest] = this.#begun;

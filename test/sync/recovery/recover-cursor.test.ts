@@ -208,9 +208,7 @@ describe('a cursor that the service rejects', () => {
     store.requestBackfill(new Date(now.getTime() - HOUR), now);
     const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR, fullIntervalMs: null };
     await follow(10 * 60_000, { reconcile });
-    expect(failures).toEqual(
-      new Set(['feed AnotherOrganization', 'recent FeedCursorRejected', 'backfill FeedCursorRejected']),
-    );
+    expect(failures).toEqual(new Set(['feed AnotherOrganization', 'recent CursorRejected', 'backfill CursorRejected']));
     expect(resets).toEqual([]);
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });
@@ -242,7 +240,7 @@ describe('a cursor that the service rejects', () => {
       );
       expect(resets).toHaveLength(1);
       expect(store.rows.has('widened-7')).toBe(true);
-      expect(new Set(failures)).toEqual(new Set(['CursorReplaced']));
+      expect(new Set(failures)).toEqual(new Set(['CursorRejected']));
     });
 
     it('the memory of the runs loaded for the check is released', async () => {
