@@ -87,7 +87,4 @@ export const PG_VARIABLES = {
   ),
   sslcert: optional(['database', 'PGSSLCERT'], PARAMETERS.sslcert, 'client certificate (PEM)'),
   sslkey: optional(['database', 'PGSSLKEY'], PARAMETERS.sslkey, 'key of the client certificate (PEM)'),
-  sslnegotiation: optional(['database', 'PGSSLNEGOTIATION'], PARAMETERS.sslnegotiation, 'how TLS is negotiated', {
-    defaultText: '`postgres`',
-  }),
 } as const;
