@@ -9,7 +9,7 @@ import type { SettingsError, SettingsFor } from '../settings/settings.js';
 import type { Group } from '../settings/variables.js';
 import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
-import { runFeed, type SharedParts } from './feeds/run-feed.js';
+import { runFeed } from './feeds/run-feed.js';
 import { warnAboutPollRate } from './feeds/warn-about-poll-rate.js';
 import { type FeedsFileReader, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
@@ -47,7 +47,10 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
   const invalidFeeds = () => invalid.entries().length;
   const parts = openSharedParts(settings, context, { onlyFeed: only?.feed.name ?? null, invalidFeeds }, stop);
   const { shared, metrics, readiness } = parts;
-  const feeds = createFeeds(shared, onBug);
+  const feeds = createFeedSet((of, until, { startDelayFraction, ...relations }) => {
+    const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
+    return runFeed(of, shared, until, { ...relations, firstPollInMs });
+  }, onBug);
   const liveness = livenessOf(feeds.running);
   const admin = startAdminServer({
     ...settings.admin,
@@ -71,14 +74,6 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
   /** Settles after the signal has aborted and everything is stopped. Rejects only because of a bug, once everything is stopped. */
   const stopped: Promise<void> = run();
   return { admin, reports: () => feeds.running().map((feed) => feed.report()), stopped };
-}
-
-/** Creates the set of feeds, which is empty at first. */
-function createFeeds(shared: SharedParts, onBug: (error: unknown) => void): FeedSet {
-  return createFeedSet((of, until, { startDelayFraction, ...relations }) => {
-    const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
-    return runFeed(of, shared, until, { ...relations, firstPollInMs });
-  }, onBug);
 }
 
 interface FollowContext {

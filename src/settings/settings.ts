@@ -1,4 +1,4 @@
-import { type FeedFilters, FILTER_NAMES } from '../core/feed-filters.js';
+import type { FeedFilters } from '../core/feed-filters.js';
 import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
 import { readExtraCertificates } from './extra-certificates.js';
@@ -128,7 +128,11 @@ function lowerCaseValue(reader: Reader, variable: Variable<string | null>): stri
 function readFeed(reader: Reader) {
   return {
     name: reader.value(VARIABLES.feed),
-    filters: readFilters(reader, VARIABLES),
+    filters: {
+      environment: reader.value(VARIABLES.environment),
+      status: reader.value(VARIABLES.status),
+      documentType: reader.value(VARIABLES.documentType),
+    } satisfies FeedFilters,
     markdown: reader.value(VARIABLES.markdown),
     start: reader.value(VARIABLES.start),
     pageLimit: reader.value(VARIABLES.pageLimit),
@@ -139,13 +143,6 @@ function readFeed(reader: Reader) {
     leaseTtlMs: reader.value(VARIABLES.leaseTtl),
     keepHistory: reader.value(VARIABLES.history),
   };
-}
-
-type FilterVariables = { readonly [Name in keyof FeedFilters]: Variable<FeedFilters[Name]> };
-
-function readFilters(reader: Reader, variables: FilterVariables): FeedFilters {
-  const settings = FILTER_NAMES.map((name) => [name, reader.value<unknown>(variables[name])] as const);
-  return Object.fromEntries(settings) as unknown as FeedFilters;
 }
 
 /** Names the schema of the processes among the values that all feeds of a file share. */
