@@ -1,7 +1,17 @@
 import { groupBy } from '../../core/group-by.js';
 import type { SeenField, SeenKind } from './find-fields.js';
 import { columnName, type NameRules, viewName } from './names.js';
-import { type ColumnType, pathKey, REPORT_LIMITS, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+import {
+  COMMON,
+  type ColumnType,
+  leastShareOf,
+  pathKey,
+  REPORT_LIMITS,
+  type ReportColumn,
+  type ReportView,
+  shareOf,
+  viewKey,
+} from './report-view.js';
 
 /** Names that must not be used. */
 export interface NamingContext {
@@ -34,6 +44,36 @@ export function decideColumns(
     const own = fields.get(viewKey(view));
     return own === undefined ? view : addColumns(view, own, views, naming.rulesOf(view));
   });
+}
+
+/**
+ * Returns the document types of which a field or array is left out because only a few of the documents have it. Pure.
+ * @param decided the views with the columns of what was found
+ */
+export function typesLeavingOutFields(
+  known: readonly ReportView[],
+  found: readonly SeenField[],
+  decided: readonly ReportView[],
+  naming: NamingContext,
+): ReadonlySet<string> {
+  const wide = wideTypes(decided);
+  if (wide.size === 0) return wide;
+  const common = found.flatMap((field) => (wide.has(field.slug) ? [{ ...field, documents: COMMON }] : []));
+  const sizes = new Map(decided.map((view) => [viewKey(view), view.columns.length]));
+  const larger = decideColumns(known, common, naming).filter(
+    (view) => view.columns.length > (sizes.get(viewKey(view)) ?? -1),
+  );
+  return new Set(larger.map(({ slug }) => slug));
+}
+
+/** Returns the document types that fill the share of a limit from which on rare fields or arrays are left out. */
+function wideTypes(views: readonly ReportView[]): ReadonlySet<string> {
+  const { columns, viewsOfType } = REPORT_LIMITS;
+  const types = [...groupBy(views, ({ slug }) => slug)].filter(
+    ([, ofType]) =>
+      ofType.length >= leastShareOf(viewsOfType) || ofType.some((view) => view.columns.length >= leastShareOf(columns)),
+  );
+  return new Set(types.map(([slug]) => slug));
 }
 
 const DIGIT = /\d/;
@@ -86,9 +126,11 @@ function addViews(
     views.set(viewKey(view), view);
   };
   const rows = seen.filter(({ kind }) => kind === 'row').sort((a, b) => a.arrays.length - b.arrays.length);
-  for (const { slug, arrays } of rows) {
+  for (const { slug, arrays, documents } of rows) {
     const outer = viewKey({ slug, arrays: arrays.slice(0, -1) });
-    const full = views.size >= REPORT_LIMITS.views || (ofType.get(slug) ?? 0) >= REPORT_LIMITS.viewsOfType;
+    const full =
+      views.size >= REPORT_LIMITS.views ||
+      (ofType.get(slug) ?? 0) >= shareOf(REPORT_LIMITS.viewsOfType, arrays.at(-1) ?? [], documents);
     if (full || views.has(viewKey({ slug, arrays })) || (arrays.length > 0 && !views.has(outer))) continue;
     add(slug, arrays, false);
     if (arrays.length === 0) add(slug, arrays, true);
@@ -128,9 +170,10 @@ function addColumns(
   for (const [key, found] of groupBy(seen, ({ path }) => pathKey(path))) {
     const path = found[0]?.path ?? [];
     if (path.length === 0) continue;
+    const limit = shareOf(REPORT_LIMITS.columns, path, Math.max(...found.map(({ documents }) => documents)));
     const isTable = views.has(viewKey({ slug: view.slug, arrays: [...view.arrays, path] }));
     for (const type of missingTypes(types.get(key) ?? [], found, isTable)) {
-      if (columns.length >= REPORT_LIMITS.columns) break;
+      if (columns.length >= limit) break;
       const before = types.get(key) ?? [];
       const name = columnName(path, before.length === 0 ? '' : `__${type}`, taken, rules);
       columns.push({ name, path, type });

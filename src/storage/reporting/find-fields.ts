@@ -9,13 +9,14 @@ import { type ColumnType, REPORT_LIMITS } from './report-view.js';
  */
 export type SeenKind = ColumnType | 'row' | 'object' | 'array' | 'objects';
 
-/** A field of documents, with the number of values of one kind. */
+/** A field of documents, with the number of values of one kind, and the least number of documents that contain them. */
 export interface SeenField {
   readonly slug: string;
   readonly arrays: readonly (readonly string[])[];
   readonly path: readonly string[];
   readonly kind: SeenKind;
   readonly count: number;
+  readonly documents: number;
 }
 
 /** Maximum number of distinct fields per view, and in total. If documents keep adding keys, the most frequent ones are used. */
@@ -73,12 +74,13 @@ export async function findFields(
     CASE WHEN jsonb_typeof(holder.value) = 'object' AND cardinality(holder.path) < ${depth} THEN holder.value END)`;
   const { rows } = await sql<SeenField>`
     WITH RECURSIVE holder AS ( -- documents and their nested objects and arrays: about a tenth of their values
-      SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
+      SELECT 1::bigint << (change_seq % 63)::int AS run_bit,
+        document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] COLLATE "C" AS path, data AS value
       FROM ${tables.runs}
       WHERE ${condition}
         AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL
       UNION ALL
-      SELECT holder.slug, child.arrays, child.path, child.value
+      SELECT holder.run_bit, holder.slug, child.arrays, child.path, child.value
       FROM holder CROSS JOIN LATERAL (
         SELECT holder.arrays, holder.path || member.key AS path, member.value
         FROM ${members} AS member
@@ -91,14 +93,14 @@ export async function findFields(
       ) AS child
     ),
     node AS (
-      SELECT slug, arrays, path, value FROM holder
+      SELECT run_bit, slug, arrays, path, value FROM holder
       UNION ALL
-      SELECT holder.slug, holder.arrays, holder.path || member.key, member.value
+      SELECT holder.run_bit, holder.slug, holder.arrays, holder.path || member.key, member.value
       FROM holder CROSS JOIN LATERAL ${members} AS member
       WHERE octet_length(member.key) <= ${keyBytes} AND jsonb_typeof(member.value) NOT IN ('object', 'array')
     ),
     seen AS (
-      SELECT slug, arrays, path,
+      SELECT run_bit, slug, arrays, path,
         CASE jsonb_typeof(value)
           WHEN 'number' THEN 'number'
           WHEN 'boolean' THEN 'boolean'
@@ -121,9 +123,11 @@ export async function findFields(
       FROM node
       OFFSET 0 -- keeps PostgreSQL from computing each kind twice
     )
-    SELECT slug, arrays, path, kind, count
+    SELECT slug, arrays, path, kind, count, documents
     FROM (
       SELECT slug, arrays, path, kind, count(*)::int AS count,
+        -- Only a few matter, and counting distinct ones would need a sort.
+        bit_count(bit_or(run_bit)::bit(64))::int AS documents,
         row_number() OVER (PARTITION BY slug, arrays ORDER BY count(*) DESC, path, kind) AS place
       FROM seen WHERE kind IS NOT NULL
       GROUP BY slug, arrays, path, kind

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
-import { relationsIn } from '../schema/relations-in.js';
-import { decideColumns, type NamingContext } from './decide-columns.js';
-import { BATCH, endOfBatch, findFields } from './find-fields.js';
+import { decideColumns, type NamingContext, typesLeavingOutFields } from './decide-columns.js';
+import { BATCH, endOfBatch, findFields, latestRuns, type SeenField } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
+import type { ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 import { storeShapes } from './value-shapes.js';
@@ -71,12 +71,41 @@ function searchBatch({ db, tables }: StoreConnection, runs: number, range: Range
     Object.assign(range, { after: at, last });
     const known = await readReportViews(connection);
     const found = await findFields(connection, sql`change_seq > ${at}::bigint AND change_seq <= ${last}::bigint`);
-    const views = found.length === 0 ? known : decideColumns(known, found, await readNamingContext(connection));
+    const views = found.length === 0 ? known : await decideViews(connection, known, found, runs);
     const added = await storeDecisions(connection, known, views);
     await storeShapes(connection, found, views);
     await sql`UPDATE ${tables.reportProgress} SET change_seq = ${last}`.execute(tx);
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
+}
+
+/** Counts fields in the latest documents too where rare ones are left out: the batch may have one document of the type. */
+async function decideViews(
+  connection: StoreConnection,
+  known: readonly ReportView[],
+  found: readonly SeenField[],
+  runs: number,
+): Promise<readonly ReportView[]> {
+  const views = decideColumns(known, found, ANY_NAMES);
+  // A failing search is repeated with a single document: none of the latest ones may make it fail again.
+  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, ANY_NAMES)];
+  if (slugs.length === 0 && sizeOf(views) === sizeOf(known)) return known;
+  const seen = [...found];
+  for (const slug of slugs) {
+    seen.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
+  }
+  return decideColumns(known, seen, await readNamingContext(connection));
+}
+
+/** Suffices to see whether there is anything to name. */
+const ANY_NAMES: NamingContext = {
+  takenNames: new Set(),
+  rulesOf: () => ({ fixed: new Set(), reserved: new Set() }),
+};
+
+/** Returns the number of views and columns, of which there are never fewer. */
+function sizeOf(views: readonly ReportView[]): number {
+  return views.reduce((sum, { columns }) => sum + 1 + columns.length, 0);
 }
 
 /** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */
@@ -112,9 +141,10 @@ export function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
 }
 
 async function readNamingContext({ db, tables }: StoreConnection): Promise<NamingContext> {
-  const { rows } = await sql<{ taken: string[]; reserved: string[] }>`
+  const { rows } = await sql<{ taken: string[] | null; reserved: string[] }>`
     SELECT
-      ARRAY(SELECT relname::text FROM pg_class WHERE oid IN ${relationsIn(tables.reportingSchema)}) AS taken,
+      (SELECT array_agg(relname::text) FROM pg_class
+        WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS taken,
       -- Keywords, and the system columns of every table: a table for the rows could not have another xmin.
       ARRAY(SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')
         UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'pg_class'::regclass AND attnum < 0) AS reserved`.execute(

@@ -59,6 +59,22 @@ export const REPORT_LIMITS = {
   keyBytes: 200,
 } as const;
 
+/** Number of documents in a search that make a field or array common. */
+export const COMMON = 5;
+/** Shares of the limits that rare fields and arrays can fill, so that they leave room for common ones, and nested ones for others. */
+const RARE = { topLevel: 0.8, nested: 0.6 } as const;
+
+/** Returns how much of a limit a field or array can fill. */
+export function shareOf(limit: number, path: readonly string[], documents: number): number {
+  if (documents >= COMMON) return limit;
+  return limit * (path.length === 1 ? RARE.topLevel : RARE.nested);
+}
+
+/** Returns how much of a limit any field or array can fill. */
+export function leastShareOf(limit: number): number {
+  return limit * RARE.nested;
+}
+
 /** Returns what has reached a limit: all types together, views, and document types in quotes. */
 export function findFull(views: readonly ReportView[]): readonly string[] {
   const { columns, viewsOfType, views: inTotal } = REPORT_LIMITS;

@@ -14,6 +14,41 @@ const fullViews = async () =>
   (await bench.rows(sql`SELECT DISTINCT full_views FROM scanfeed_reporting.sync_status`))[0];
 
 describe('the columns of a view', () => {
+  it('leave room for common fields when the first document is wide', async () => {
+    await store({ ...fields(named(400)), kopf: fields(named(400)) });
+    await build();
+    expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(400);
+    for (let number = 1; number <= 5; number += 1) {
+      await store({ nr: `R${number}`, betrag: number, adresse: { ort: 'Ulm' } });
+      await build(); // like a daemon, which finds each document alone
+    }
+    const columns = ['nr', 'betrag', 'adresse_ort', 'other_fields'];
+    expect((await readView(bench, 'document_rechnung', columns)).at(-1)).toEqual({
+      ...{ nr: 'R5', betrag: '5', adresse_ort: 'Ulm', other_fields: null },
+    });
+    expect(await fullViews()).toEqual({ full_views: '0' });
+  });
+
+  it('leave room for fields of the document when a nested object is wide', async () => {
+    await store({ kopf: fields(named(600)) });
+    await build();
+    await store({ ...fields(named(600)), nr: 1 });
+    await build();
+    const columns = await fieldColumns(bench, 'document_rechnung');
+    expect(columns.filter((name) => name.startsWith('kopf')).length).toBe(300);
+    expect(columns.length).toBe(400);
+  });
+
+  it('leave room for common fields of elements when one document has many wide elements', async () => {
+    await store({ positionen: Array(5).fill(fields(named(500))) });
+    await build();
+    for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
+    await build();
+    const columns = await fieldColumns(bench, 'document_rechnung_positionen');
+    expect(columns.length).toBe(401);
+    expect(columns.at(-1)).toBe('menge numeric');
+  });
+
   it('do not have the keys of a map when there are hundreds of days', async () => {
     const days = Array.from({ length: 300 }, (_, day) =>
       new Date(Date.UTC(2026, 0, day + 1)).toISOString().slice(0, 10),
@@ -41,12 +76,40 @@ describe('the columns of a view', () => {
   });
 });
 
-it('has no views of arrays under the keys of a map when there are many of them', async () => {
-  const numbers = Array.from({ length: 60 }, (_, index) => `${4711 + index}`);
-  await store({ konten: fields(numbers, { zeilen: [{ a: 1 }] }), positionen: [{ menge: 1 }] });
-  await build();
-  expect((await viewNames()).filter((name) => name.includes('konten'))).toEqual([]);
-  expect(await viewNames()).toContain('document_rechnung_positionen');
+describe('the views of a document type', () => {
+  /** Stores a document with sixty arrays, then common documents with another array, which must get a view. */
+  const expectRoomAfter = async (document: unknown) => {
+    await store(document);
+    await build();
+    for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
+    await build();
+    const names = await viewNames();
+    expect(names.length).toBe(41);
+    expect(names.at(-1)).toBe('document_rechnung_positionen');
+  };
+
+  it('leave room for other arrays when there are many under the keys of a map', async () => {
+    const numbers = Array.from({ length: 60 }, (_, index) => `${4711 + index}`);
+    await store({ konten: fields(numbers, { zeilen: [{ a: 1 }] }) });
+    await build();
+    await expectRoomAfter({ ...fields(named(60, 'liste'), [{ a: 1 }]) });
+  });
+
+  it('leave room for common arrays when one document has many arrays of many elements', async () => {
+    await expectRoomAfter(fields(named(60, 'liste'), Array(5).fill({ a: 1 })));
+  });
+});
+
+it('has every column and view of a rare type when there are 250 documents of another between each two', async () => {
+  const rare = { ...fields(named(450)), kopf: fields(named(40)), ...fields(named(47, 'liste'), [{ a: 1 }]) };
+  for (let number = 1; number <= 5; number += 1) {
+    await store(rare, 'gutschrift', number > 2 ? { completedAt: null } : {});
+    const data = { nr: number };
+    await feed().commit(Array.from({ length: 250 }, (_, n) => entryJson({ scanId: `frequent-${number}-${n}`, data })));
+    await build();
+  }
+  expect((await fieldColumns(bench, 'document_gutschrift')).length).toBe(490);
+  expect((await viewNames()).filter((name) => name.includes('_gutschrift_liste')).length).toBe(47);
 });
 
 it('finds the fields of a rare type when frequent ones fill a search', async () => {
