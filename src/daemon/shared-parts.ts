@@ -9,7 +9,6 @@ import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { SettingsFor } from '../settings/settings.js';
 import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
-import type { SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { createSchemas } from './schemas.js';
@@ -26,6 +25,9 @@ export interface ProcessContext {
   readonly tracer: PageTracer | null;
   readonly clock: Clock;
 }
+
+/** What all feeds of the process share. */
+export type SharedParts = ReturnType<typeof openSharedParts>['shared'];
 
 /** The feeds that the process follows. */
 interface FollowedFeeds {
@@ -88,10 +90,10 @@ export function openSharedParts(
   );
   const leaving = linkedSignal();
   const kept = schemas.process.keep(leaving.signal);
-  const shared: SharedParts = {
-    ...{ clock, version, metrics, tracer, services },
-    loggerOf: (feed) => logger.with({ feed }),
-    schemas,
+  const shared = {
+    ...{ clock, version, metrics, tracer, services, schemas },
+    loggerOf: (feed: string) => logger.with({ feed }),
+    /** Identifies this process among those that may lead a feed. */
     holder,
     budget: createProcessBudget(settings.feed.memoryBudgetBytes),
   };

@@ -1,28 +1,21 @@
-import type { Clock } from '../../core/clock.js';
 import { createLiveness, type Liveness } from '../../observability/admin/liveness.js';
 import type { ShownFeed } from '../../observability/admin/status-routes.js';
 import { createFeedState } from '../../observability/feed-state.js';
 import { createFailureLog, type Outage } from '../../observability/log/failure-log.js';
-import type { Logger } from '../../observability/log/logger.js';
-import type { Metrics } from '../../observability/metrics/metrics.js';
 import { createPassTracker } from '../../observability/pass-tracker.js';
 import { observeSync } from '../../observability/sync-observer.js';
-import type { PageTracer } from '../../observability/tracing/tracer.js';
 import type { Settings } from '../../settings/settings.js';
 import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
 import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
-import type { FeedLeases } from '../../sync/lease/feed-leases.js';
-import type { MemoryBudget } from '../../sync/memory/memory-budget.js';
 import { createPageLimit } from '../../sync/page/page-limit.js';
-import type { FeedService, FeedStore, Stage, SyncObserver } from '../../sync/ports/index.js';
+import type { Stage } from '../../sync/ports/index.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
 import { MAX_JOINED_PAGES } from '../../sync/writer/join-pages.js';
 import { createErrorRecorder } from '../error-recorder.js';
-import type { Schemas } from '../schemas.js';
-import type { ServiceConnections } from '../service-connections.js';
+import type { SharedParts } from '../shared-parts.js';
 import { assertOwnSchema, type FeedRelations } from './assert-own-schema.js';
 
 const MAX_PAGE_COMMITS = 2;
@@ -30,19 +23,6 @@ const MAX_PAGE_COMMITS = 2;
 const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
 /** Maximum time in which a feed stops, milliseconds: its commit, its pending results, its errors and its schema, one after another. */
 const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
-
-export interface SharedParts {
-  readonly clock: Clock;
-  readonly budget: MemoryBudget;
-  /** Identifies this process among those that may lead a feed. */
-  readonly holder: string;
-  readonly version: string;
-  readonly loggerOf: (feed: string) => Logger;
-  readonly metrics: Metrics;
-  readonly tracer: PageTracer | null;
-  readonly schemas: Schemas;
-  readonly services: ServiceConnections;
-}
 
 /** How a feed is started. */
 interface FeedStart extends FeedRelations {
@@ -121,18 +101,10 @@ export function runFeed(
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-/** The parts of one feed. */
-interface FeedParts {
-  readonly service: FeedService;
-  readonly store: FeedStore;
-  readonly leases: FeedLeases;
-  readonly observer: SyncObserver;
-}
-
 function feedContext(
   { feed, service, reconcile, database }: Settings,
   { clock, budget }: SharedParts,
-  { service: client, store, leases, observer }: FeedParts,
+  { service: client, store, leases, observer }: Pick<FeedContext, 'service' | 'store' | 'leases' | 'observer'>,
 ): FeedContext {
   const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const keptDays = database.retention.runs;
