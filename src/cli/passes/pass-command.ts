@@ -5,11 +5,10 @@ import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { timeOption } from '../context/parse-options.js';
-import { untilInterrupted } from '../context/stop-signals.js';
 import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
-import { type Figures, type Progress, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { type Figures, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
 
 /** Options of every command that requests a pass. */
 export interface PassOptions extends FeedOptions, ProgressOptions {
@@ -53,21 +52,17 @@ export async function requestPass(
   const { wait, json } = options;
   const { name, leader } = work.feed;
   const { joined, ...pass } = await request();
-  const announce = (next: string) => {
-    if (!json) io.write(announcement(pass, joined) + next);
-  };
-  if (!wait) {
-    announce(leader === null ? NO_DAEMON : `${leader} runs it; \`scanfeed status\` shows its progress.\n`);
-    if (json) io.write(toJson(name, pass, joined));
-    return;
+  const next = wait ? '' : `${leader} runs it; \`scanfeed status\` shows its progress.\n`;
+  if (!json) io.write(announcement(pass, joined) + (leader === null ? NO_DAEMON : next));
+  const last = wait ? await untilFinished({ ...pass, joined }, work, io, options) : pass;
+  if (json) io.write(`${JSON.stringify({ feed: name, ...last, joined })}\n`);
+  if (wait && !json) {
+    const read = `${counted(last.entries, 'entry', 'entries')} read, ${counted(last.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
+    io.write(read + (await summary(last)));
   }
-  const begin = () => announce(leader === null ? NO_DAEMON : '');
-  const done = await untilFinished({ ...pass, joined }, work, io, options, begin);
-  const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
-  io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
-  if (done.cancelled) {
+  if (last.cancelled) {
     throw new CommandFailure(
-      `the ${namesOf([done.kind])} was cancelled${done.kind === 'backfill' ? '' : ' or replaced'} before it finished`,
+      `the ${namesOf([last.kind])} was cancelled${last.kind === 'backfill' ? '' : ' or replaced'} before it finished`,
     );
   }
 }
@@ -87,41 +82,32 @@ export function cancel(kinds: readonly PassKind[], options: PassOptions, io: Com
   });
 }
 
-/**
- * Shows the progress until the pass ends.
- * @param announce called once the command can be interrupted
- */
+/** Shows the progress until the pass ends. A signal ends the command at once; the daemon continues the pass. */
 async function untilFinished(
   { joined, ...requested }: PassRequest,
   work: FeedCommandContext,
   io: CommandProcess,
   options: ProgressOptions,
-  announce: () => void,
 ): Promise<RequestedPass> {
   const { clock } = io;
-  let pass: RequestedPass = requested;
-  let from = pass.since ?? work.feed.startSince;
-  let leader: string | null = null;
+  let from = requested.since ?? work.feed.startSince;
   let isLeaderless = false;
-  const wait = async (progress: Progress, signal: AbortSignal) => {
+  return withProgress(io, options, 'waiting for the first page', async (progress) => {
     const check = async () => {
-      leader = await leaderFor(pass, work);
-      pass = await readAgain(pass, work);
-      if (pass.finishedAt !== null || signal.aborted) return;
+      const leader = await leaderFor(requested, work);
+      const pass = await readAgain(requested, work);
+      if (pass.finishedAt !== null) return pass;
       if (!joined) from ??= pass.deliveredUpTo;
       progress.show(progressOf(pass, from, leader), (leader === null) !== isLeaderless);
       isLeaderless = leader === null;
-      await clock.sleep(CHECK_MS, signal);
+      return pass;
     };
-    const onPause = (line: string) => signal.aborted || progress.say(line);
-    while (pass.finishedAt === null && !signal.aborted) await withRetries(check, { clock, signal, onPause });
-  };
-  const interrupted = await untilInterrupted(async (signal) => {
-    announce();
-    await withProgress(io, options, 'waiting for the first page', (progress) => wait(progress, signal));
+    for (;;) {
+      const pass = await withRetries(check, { clock, onPause: progress.say });
+      if (pass.finishedAt !== null) return pass;
+      await clock.sleep(CHECK_MS, new AbortController().signal);
+    }
   });
-  if (!interrupted || pass.finishedAt !== null) return pass;
-  throw new CommandFailure(interruption(pass, leader), EXIT.interrupted);
 }
 
 /**
@@ -180,14 +166,4 @@ function describePass({ kind, since, until }: RequestedPass): string {
 
 function namesOf(kinds: readonly PassKind[]): string {
   return kinds.includes('backfill') ? 'backfill' : `${kinds.join(' or ')} pass`;
-}
-
-function interruption(pass: RequestedPass, leader: string | null): string {
-  const command = pass.kind === 'backfill' ? 'backfill' : 'reconcile';
-  const next = leader === null ? 'the next daemon resumes it' : `${leader} continues it`;
-  return `interrupted (${readSoFar(pass)}); ${next}, and \`scanfeed ${command} --cancel\` cancels it`;
-}
-
-function toJson(feed: string, pass: RequestedPass, joined: boolean): string {
-  return `${JSON.stringify({ feed, ...pass, joined })}\n`;
 }
