@@ -57,10 +57,10 @@ describe('quarantine list', () => {
     expect(out).not.toContain('Muster');
   });
 
-  it('fits long scan ids into the terminal, and replaces control characters', async () => {
+  it('shows long scan ids in full, and replaces control characters', async () => {
     await feed.commit([entryJson({ scanId: `\u001b[31m${'x'.repeat(200)}`, status: 'unheard of' })]);
     const { out } = await run('list', { columns: 80 });
-    for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+    expect(out).toContain('x'.repeat(200));
     expect(out).toContain('\ufffd[31mxx');
     expect(out).not.toContain('\u001b');
     expect((await run('list')).out).toContain('x'.repeat(200));
