@@ -15,10 +15,9 @@ const CHECK_MS = 500;
  */
 export async function showProgress(report: () => StatusReport | undefined, signal: AbortSignal): Promise<void> {
   const { columns: noteColumns, writeControls: note } = thisProcess;
-  const redraws = process.stdout.isTTY === true;
   let said: string | undefined;
   const describe = createDescription();
-  await withProgress({ note, redraws, noteColumns, clock: systemClock }, {}, 'starting', async (progress) => {
+  await withProgress({ note, noteColumns, clock: systemClock }, {}, 'starting', async (progress) => {
     while (!signal.aborted) {
       const current = report();
       const error = current === undefined ? undefined : firstError(current);

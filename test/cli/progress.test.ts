@@ -16,7 +16,7 @@ async function noted(
   const clock = new VirtualClock();
   const lines: string[] = [];
   const note = (text: string) => void lines.push(text);
-  const io = { note, redraws: columns !== undefined, noteColumns: columns ?? null, clock };
+  const io = { note, noteColumns: columns ?? null, clock };
   await clock.run(withProgress(io, options, first, (progress) => work(progress, clock)));
   return lines;
 }

@@ -79,7 +79,7 @@ async function execute(
     written: async () => reader?.(out) ?? true,
     note: say,
     columns: columns ?? null,
-    redraws: false,
+    noteColumns: null,
     ask:
       answer === undefined
         ? null

@@ -27,13 +27,14 @@ export interface CommandProcess {
   readonly colours?: boolean;
   /** Calls back when stdout is closed because the program that reads it has ended. */
   onGone?(callback: () => void): void;
-  /** Whether stderr is a terminal, so that a line can be redrawn. */
-  readonly redraws: boolean;
-  /** Width of the terminal on stderr; null or missing if unknown. */
-  readonly noteColumns?: number | null;
+  /** Width of the terminal on stderr; null if it is a file or a pipe, where a line cannot be redrawn. */
+  readonly noteColumns: number | null;
   /** Asks the user at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
 }
+
+/** Width of a terminal that does not state it. */
+const TERMINAL_COLUMNS = 80;
 
 export const thisProcess: CommandProcess = {
   env: undefined,
@@ -49,11 +50,8 @@ export const thisProcess: CommandProcess = {
     return process.stdout.isTTY === true && process.stdout.hasColors();
   },
   onGone: (callback) => void process.stdout.once('error', callback),
-  get redraws() {
-    return process.stderr.isTTY === true;
-  },
   get noteColumns() {
-    return process.stderr.isTTY ? process.stderr.columns || null : null;
+    return process.stderr.isTTY ? process.stderr.columns || TERMINAL_COLUMNS : null;
   },
   get ask() {
     return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askUser(question) : null;

@@ -6,7 +6,6 @@ import { formatSeconds, formatTime } from './format.js';
 /** Intervals between updates on a terminal and elsewhere, milliseconds. */
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 10_000;
-const TERMINAL_COLUMNS = 80;
 const BAR_WIDTH = 24;
 /** Rate below which a decimal place is shown, things per second. */
 const SLOW = 10;
@@ -49,15 +48,13 @@ export interface Progress {
  * @param first shown with the duration until the first report
  */
 export async function withProgress<T>(
-  { note, redraws, noteColumns, clock }: Pick<CommandProcess, 'note' | 'redraws' | 'noteColumns' | 'clock'>,
+  { note, noteColumns, clock }: Pick<CommandProcess, 'note' | 'noteColumns' | 'clock'>,
   { quiet, json }: ProgressOptions,
   first: string | Figures,
   work: (progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const drawsLine = redraws && !json;
-  const everyMs = drawsLine ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
-  // Redrawing would not remove a line that wraps into a second row.
-  const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
+  const width = json ? null : noteColumns;
+  const everyMs = width === null ? PLAIN_EVERY_MS : TERMINAL_EVERY_MS;
   const begunAt = clock.monotonic();
   const measure = createPaceOfFigures();
   const ended = new AbortController();
@@ -70,8 +67,9 @@ export async function withProgress<T>(
     if (quiet || (!atOnce && now - shownAt < everyMs)) return;
     shownAt = now;
     const line = json ? toJson(state, pace) : describe(state, pace, state === first ? (now - begunAt) / 1_000 : 0);
-    note(drawsLine ? `\r${line.slice(0, longest)}\x1b[K` : `${line}\n`);
-    drawn = drawsLine;
+    // Redrawing would not remove a line that wraps into a second row.
+    note(width === null ? `${line}\n` : `\r${line.slice(0, width - 1)}\x1b[K`);
+    drawn = width !== null;
   };
   const updateUntilEnded = async () => {
     for (; !ended.signal.aborted; await clock.sleep(everyMs, ended.signal)) update();

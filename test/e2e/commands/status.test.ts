@@ -141,7 +141,7 @@ describe('status --watch', () => {
       written: async () => true,
       note: (text: string) => void notes.push(text),
       columns,
-      redraws: false,
+      noteColumns: null,
       ask: null,
       onGone: (callback: () => void) => {
         leave = callback;
