@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { migrateSchema, prepareReaderRole, readerRoleHelp } from '../../daemon/prepare-schema.js';
+import { feedsFilePath } from '../../settings/feeds-file.js';
 import { type DatabaseSettings, readSettings, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, worstOf } from '../context/exit.js';
-import { hasFeedsFile, readSchemas, withHome } from '../context/feed-settings.js';
+import { readSchemas, withHome } from '../context/feed-settings.js';
 import { runEach } from '../context/run-each.js';
 
 const examples = `
@@ -21,7 +22,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--json', 'print the applied migrations as JSON')
     .addHelpText('after', examples)
     .action(async ({ json }: { json?: true }) => {
-      if (hasFeedsFile(io)) return migrateAll(json === true, io);
+      if (feedsFilePath(io.env) !== null) return migrateAll(json === true, io);
       const settings = readSettings(io.env, { need: ['database'] });
       const migrated = await migrate(settings.database, io);
       io.write(json ? `${JSON.stringify(migrated)}\n` : report(migrated));

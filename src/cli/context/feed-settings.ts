@@ -23,10 +23,6 @@ export function entryOption(): Option {
   return new Option('--feed <name>', 'use the settings of this feed of the feeds file');
 }
 
-export function hasFeedsFile({ env }: CommandProcess): boolean {
-  return feedsFilePath(env) !== null;
-}
-
 interface Wanted<G extends Group> {
   readonly feed?: string | undefined;
   readonly need: readonly G[];

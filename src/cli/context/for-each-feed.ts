@@ -18,48 +18,40 @@ export interface FeedsOptions {
   readonly json?: true;
 }
 
+/**
+ * Runs a command for the chosen feed, or with `all` for one feed of the feeds file after another, each with a heading, or with `json`
+ * as an array with the result and the failure of each. A feed that fails does not stop the others.
+ * @throws CommandFailure with the worst exit code if it failed for a feed
+ */
 export async function forChosenFeeds<G extends Group>(
   io: CommandProcess,
   { feed, all, json }: FeedsOptions,
   need: readonly G[],
   run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
 ): Promise<void> {
-  if (all) return forEachFeed(io, { json: json === true, need }, run);
-  await run(await readFeedSettings(io, { feed, need: ['feed', ...need], orAll: true }), io);
-}
-
-/**
- * Runs a command for one feed of the feeds file after another, each with a heading, or with `json` as an array with the result
- * and the failure of each. A feed that fails does not stop the others.
- * @throws CommandFailure with the worst exit code if it failed for a feed
- */
-export async function forEachFeed<G extends Group>(
-  io: CommandProcess,
-  { json, need }: { readonly json: boolean; readonly need: readonly G[] },
-  run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
-): Promise<void> {
+  if (!all) return run(await readFeedSettings(io, { feed, need: ['feed', ...need], orAll: true }), io);
   const { env, clock } = io;
   const path = feedsFilePath(env);
   if (path === null) throw requiresFile('--all');
   const { feeds, invalid } = await readFeedsFile(path, env, { need, clock });
   const output = json ? jsonOutput(io) : textOutput(io);
-  const all = [
+  const listed = [
     ...feeds.map((settings) => ({ name: settings.feed.name, settings })),
     ...invalid.map(({ name, mistakes }) => ({ name, mistakes })),
   ];
   const codes = await runEach(
-    all,
-    async (each) => {
-      const part = output.begin(each.name);
-      if ('mistakes' in each) throw new SettingsError(each.mistakes);
-      await run(each.settings, part);
-      output.end(each.name, null);
+    listed,
+    async (one) => {
+      const part = output.begin(one.name);
+      if ('mistakes' in one) throw new SettingsError(one.mistakes);
+      await run(one.settings, part);
+      output.end(one.name, null);
     },
     ({ name }, message) => output.end(name, message),
   );
   output.close();
   if (codes.length === 0) return;
-  throw new CommandFailure(`failed for ${codes.length} of ${all.length} feeds`, worstOf(codes));
+  throw new CommandFailure(`failed for ${codes.length} of ${listed.length} feeds`, worstOf(codes));
 }
 
 interface Output {
