@@ -27,48 +27,32 @@ export interface ResolveParts {
 export async function resolveRun(
   run: PendingRun,
   work: FeedCommandContext,
-  parts: ResolveParts,
+  { loader, store, service, pendingRetryMs }: ResolveParts,
   signal: AbortSignal,
 ): Promise<Resolved> {
   const { scanId, revision } = run;
-  const tried = await loadAndStore(run, work, parts, signal);
-  if ('revision' in tried) {
-    return { scanId, revision: tried.revision, outcome: 'resolved', reason: null, detail: null };
-  }
-  const { reason, retryAfterMs } = tried;
-  const failed = [postponed(run, reason, parts.pendingRetryMs, retryAfterMs)];
-  await withCurrentLease(work, async (lease) => ((await parts.store.postponePending(lease, failed)) ? true : null));
-  return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
-}
-
-interface Loaded {
-  readonly revision: number;
-}
-
-interface NotLoaded {
-  readonly reason: PendingReason;
-  readonly retryAfterMs?: number | undefined;
-}
-
-async function loadAndStore(
-  run: PendingRun,
-  work: FeedCommandContext,
-  { loader, store }: ResolveParts,
-  signal: AbortSignal,
-): Promise<Loaded | NotLoaded> {
+  let reason: PendingReason = 'invalid_result'; // if PostgreSQL refuses one of its values
   const verdict = await loader.loadOnce(run, signal);
   try {
     signal.throwIfAborted();
-    if (verdict.kind === 'pending') return verdict;
-    const stored = await storeUnderLease(work, async (lease) => {
-      const outcome = await storeResult(store, lease, verdict.entry);
-      return outcome.kind === 'fenced' ? null : outcome;
-    });
-    if (stored === null) return { reason: 'invalid_result' };
-    return stored.kind === 'stored' ? { revision: verdict.entry.accepted.run.revision } : { reason: stored.reason };
+    if (verdict.kind === 'pending') reason = verdict.reason;
+    else {
+      const { entry } = verdict;
+      const stored = await storeUnderLease(work, async (lease) => {
+        const outcome = await storeResult(store, lease, entry);
+        return outcome.kind === 'fenced' ? null : outcome;
+      });
+      if (stored?.kind === 'stored')
+        return { scanId, revision: entry.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
+      if (stored !== null) reason = stored.reason;
+    }
   } finally {
     verdict.release();
   }
+  const retryAfterMs = verdict.kind === 'pending' ? verdict.retryAfterMs : undefined;
+  const failed = [postponed(run, reason, pendingRetryMs, retryAfterMs)];
+  await withCurrentLease(work, async (lease) => ((await store.postponePending(lease, failed)) ? true : null));
+  return { scanId, revision, outcome: 'pending', reason, detail: service.failureOf(scanId) };
 }
 
 /** A service that remembers its failures. */
