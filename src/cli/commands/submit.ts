@@ -64,10 +64,9 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 
 async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
   const { service } = await readFeedSettings(io, { feed: options.feed, need: ['service'] });
+  const files = await checkAll(paths, options, io);
   const interrupted = await untilInterrupted(async (signal) => {
     setMaxListeners(0, signal); // several listeners for each file in progress
-    const files = await checkAll(paths, options, io, signal);
-    if (signal.aborted) return;
     const submitted = await withService(service, options.concurrency, io.clock, (paced, client) =>
       submitAll(files, options, { client, service: paced, io, signal, perSecond: service.requestsPerSecond }),
     );
@@ -79,26 +78,19 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
 }
 
 /** @throws CommandFailure unless all files may be sent */
-async function checkAll(
-  paths: readonly string[],
-  options: ProgressOptions,
-  io: CommandProcess,
-  signal: AbortSignal,
-): Promise<PdfFile[]> {
+async function checkAll(paths: readonly string[], options: ProgressOptions, io: CommandProcess): Promise<PdfFile[]> {
   const refused: RefusedFile[] = [];
   const files: PdfFile[] = [];
   const found = await findFiles(paths);
   await withProgress(io, options, 'checking', async (progress) => {
     for (const [index, path] of found.entries()) {
-      if (signal.aborted) break;
       progress.show({ done: index, total: found.length, what: 'files checked' });
-      const checked = typeof path === 'string' ? await checkFile(path, signal).catch(() => null) : path;
-      if (checked === null) break;
+      const checked = typeof path === 'string' ? await checkFile(path) : path;
       if ('reason' in checked) refused.push(checked);
       else files.push(checked);
     }
   });
-  if (refused.length === 0 || signal.aborted) return files;
+  if (refused.length === 0) return files;
   io.note(refused.map(({ path, reason }) => `${printable(path)}: ${reason}\n`).join(''));
   throw new CommandFailure(`${refused.length} of ${countFiles(found)} refused; nothing was sent`);
 }

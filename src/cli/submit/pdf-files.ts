@@ -44,10 +44,8 @@ async function filesIn(folder: string): Promise<readonly (string | RefusedFile)[
   return names.map((name) => join(folder, name));
 }
 
-/**
- * Reads the whole file in chunks and returns it with its hash, or the reason for refusing it. Rejects only if the signal aborts.
- */
-export async function checkFile(path: string, signal: AbortSignal): Promise<PdfFile | RefusedFile> {
+/** Reads the whole file in chunks and returns it with its hash, or the reason for refusing it. Never rejects. */
+export async function checkFile(path: string): Promise<PdfFile | RefusedFile> {
   const refused = (reason: string): RefusedFile => ({ path, reason });
   try {
     const found = await stat(path);
@@ -55,20 +53,18 @@ export async function checkFile(path: string, signal: AbortSignal): Promise<PdfF
     if (found.size === 0) return refused('it is empty');
     await access(path, constants.R_OK);
     const content = await openAsBlob(path, { type: 'application/pdf' });
-    const { head, sha256 } = await readThrough(content, signal);
+    const { head, sha256 } = await readThrough(content);
     if (!head.includes(HEADER)) return refused('it is not a PDF: it does not start with %PDF-');
     return { path, name: basename(path), content, sha256 };
   } catch (error) {
-    signal.throwIfAborted();
     return refused(whyUnreadable(error));
   }
 }
 
-async function readThrough(content: Blob, signal: AbortSignal): Promise<{ head: Buffer; sha256: string }> {
+async function readThrough(content: Blob): Promise<{ head: Buffer; sha256: string }> {
   const hash = createHash('sha256');
   let head = Buffer.alloc(0);
   for await (const chunk of content.stream()) {
-    signal.throwIfAborted();
     hash.update(chunk);
     if (head.length < HEADER_WITHIN_BYTES) head = Buffer.concat([head, chunk]).subarray(0, HEADER_WITHIN_BYTES);
   }
