@@ -7,7 +7,7 @@ import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../s
 import { type ApiKeySource, isApiKey } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import { atLeastOne, requireArgument } from './check-arguments.js';
-import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './errors/body-errors.js';
+import { TooManyEntriesError, WrongShapeError } from './errors/body-errors.js';
 import { ClientClosedError } from './errors/request-errors.js';
 import type { BodyOptions } from './http/body.js';
 import { createDispatcher } from './http/dispatcher.js';
@@ -137,7 +137,7 @@ export class ServiceClient implements FeedService {
         secrets: 'cursor' in request.start ? [request.start.cursor] : [],
       },
       signal,
-    ).catch((error) => Promise.reject(asTooManyEntries(error, request.limit)));
+    );
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
     if (page.items.length > MAX_RUNS) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
@@ -187,12 +187,6 @@ export class ServiceClient implements FeedService {
   #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {
     return exchange(request, this.#http, signal);
   }
-}
-
-/** Reports a page that was not read as having too many entries, if that is the cause, so that fewer are requested. */
-function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown {
-  const isTooMany = error instanceof TooManyValuesError && error.entries > MAX_RUNS;
-  return isTooMany ? new TooManyEntriesError(error.status, error.entries, limit) : error;
 }
 
 /** Returns the cursor of a page; null: none; empty: it is not a string, so it cannot be used. */

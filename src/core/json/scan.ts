@@ -24,8 +24,6 @@ export interface Member {
   readonly value: Range;
   /** Number of values in its value, itself included. */
   readonly values: number;
-  /** Number of elements or members of its value. */
-  readonly elements: number;
 }
 
 /** The member that a scan reports: always the same objects, since a page has thousands of members. */
@@ -65,7 +63,6 @@ export function scanMembers(json: Uint8Array, depth: number, onMember: (member: 
     name: { start: 0, end: 0 },
     value: { start: 0, end: 0 },
     values: 0,
-    elements: 0,
   };
   scanOuterValue(scan, { level: 0, depth, member, onMember }, 0);
   const at = afterSpace(json, scan.at);
@@ -97,31 +94,27 @@ interface Outer {
 /**
  * Scans a value whose members are reported, up to the depth; that many calls are nested.
  * @param element as in {@link Member}
- * @returns the number of its elements or members
  */
-function scanOuterValue(scan: Scan, outer: Outer, element: number): number {
+function scanOuterValue(scan: Scan, outer: Outer, element: number): void {
   const { json } = scan;
   const first = json[scan.at];
   const isObject = first === OPEN_OBJECT;
-  if (outer.level >= outer.depth || !(isObject || first === OPEN_ARRAY)) return scanInnerValue(scan, outer.level);
+  if (outer.level >= outer.depth || !(isObject || first === OPEN_ARRAY)) {
+    scanInnerValue(scan, outer.level);
+    return;
+  }
   const closing = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
   const inner = { ...outer, level: outer.level + 1 };
   scan.values += 1;
   scan.depth = Math.max(scan.depth, inner.level);
   scan.at = afterSpace(json, scan.at + 1);
-  for (let count = 0; ; count += 1) {
-    if (count === 0 && json[scan.at] === closing) break;
+  for (let count = 0; json[scan.at] !== closing; count += 1) {
+    if (count > 0) scan.at = afterSpace(json, after(json, scan.at, COMMA));
     if (isObject) scanMember(scan, inner, element);
     else scanOuterValue(scan, inner, outer.level === 1 ? count : element);
     scan.at = afterSpace(json, scan.at);
-    if (json[scan.at] === closing) {
-      scan.at += 1;
-      return count + 1;
-    }
-    scan.at = afterSpace(json, after(json, scan.at, COMMA));
   }
   scan.at += 1;
-  return 0;
 }
 
 function scanMember(scan: Scan, outer: Outer, element: number): void {
@@ -129,7 +122,7 @@ function scanMember(scan: Scan, outer: Outer, element: number): void {
   const nameEnd = stringEnd(json, at, scan);
   const start = afterColon(json, nameEnd);
   scan.at = start;
-  const elements = scanOuterValue(scan, outer, element);
+  scanOuterValue(scan, outer, element);
   const { member } = outer;
   member.depth = outer.level;
   member.element = element;
@@ -138,21 +131,18 @@ function scanMember(scan: Scan, outer: Outer, element: number): void {
   member.value.start = start;
   member.value.end = scan.at;
   member.values = scan.values - values;
-  member.elements = elements;
   outer.onMember(member);
 }
 
 /**
  * Scans a value of any depth without nested calls.
  * @param level number of containers around it
- * @returns the number of its elements or members
  */
-function scanInnerValue(scan: Scan, level: number): number {
+function scanInnerValue(scan: Scan, level: number): void {
   const { json } = scan;
   let { at, isObject } = scan;
   let values = 0;
   let deepest = 0;
-  let elements = 0;
   let open = 0;
   /** The byte that closes the innermost container. */
   let closing = 0;
@@ -174,12 +164,10 @@ function scanInnerValue(scan: Scan, level: number): number {
       }
     } else {
       at = first === QUOTE ? stringEnd(json, at, scan) : scalarEnd(json, at, scan);
-      if (open === 1) elements += 1;
       if (open > 0) at = afterSpace(json, at);
     }
     while (open > 0 && json[at] === closing) {
       open -= 1;
-      if (open === 1) elements += 1;
       const outer = open - 1;
       const inObject = open > 0 && ((isObject[outer >> 3] as number) & (1 << (outer & 7))) !== 0;
       closing = inObject ? CLOSE_OBJECT : CLOSE_ARRAY;
@@ -193,7 +181,6 @@ function scanInnerValue(scan: Scan, level: number): number {
   scan.at = at;
   scan.values += values;
   scan.depth = Math.max(scan.depth, level + deepest);
-  return elements;
 }
 
 function enlarged(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {

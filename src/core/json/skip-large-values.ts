@@ -30,8 +30,6 @@ export class TooManyValues extends Error {
     readonly values: number,
     /** Size of the JSON that contains them. */
     readonly bytes: number,
-    /** Number of elements of the member named by `SkippableValues.entries`; 0 if it names none. */
-    readonly entries: number,
   ) {
     super(`${values} JSON values of ${bytes} bytes`);
   }
@@ -77,7 +75,6 @@ export function parseSkippingLargeValues(
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
   const large: (Range & { readonly values: number })[] = [];
-  let entries = 0;
   let places = createFieldPlaces(json);
   let current = places;
   const found = new Set<string>();
@@ -91,17 +88,14 @@ export function parseSkippingLargeValues(
     const { entries: name } = skippable;
     if (member.depth === skippable.depth) current.add(member.element, member.name, member.value);
     else if (member.depth === 1) {
-      if (nameOf(json, member.name) === name) {
-        entries = member.elements;
-        places = current;
-      }
+      if (nameOf(json, member.name) === name) places = current;
       current = createFieldPlaces(json);
     }
     if (isSkipped(json, member, skippable)) large.push({ ...member.value, values: member.values });
   });
   const values = large.reduce((left, member) => left - member.values + 1, facts.values);
   const bytes = large.reduce((left, { start, end }) => left - (end - start), json.length);
-  if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
+  if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes);
   for (const field of repeated) throw new RepeatedField(field);
   return { value: parse(without(json, large)), facts, places };
 }

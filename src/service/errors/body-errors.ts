@@ -58,8 +58,6 @@ export class TooManyValuesError extends ServiceError {
     readonly values: number,
     /** Size of the response, bytes. */
     readonly bytes: number,
-    /** Number of entries, if it is a page of the feed. */
-    readonly entries: number,
   ) {
     super(
       `the service answered ${status} with ${values} JSON values (${bytes} bytes), not counting results, which do not fit into memory; ask its operators what changed, or give scanfeed more memory`,

@@ -62,9 +62,7 @@ export async function readJson(
   try {
     return { body: bytes, ...parseSkippingLargeValues(bytes, options.skippable) };
   } catch (error) {
-    if (error instanceof TooManyValues) {
-      throw new TooManyValuesError(status, error.values, error.bytes, error.entries);
-    }
+    if (error instanceof TooManyValues) throw new TooManyValuesError(status, error.values, error.bytes);
     if (error instanceof RepeatedField)
       throw new WrongShapeError(status, 'the response', [`${error.field} (repeated)`]);
     // Such a body ends with its connection, so only its syntax shows whether it is complete.

@@ -116,14 +116,13 @@ describe('scanning JSON bytes', () => {
     expect(factsOf(Buffer.from(json)).hasSpecialEscapes).toBe(expected);
   });
 
-  it('counts the values and elements of each member when it scans any JSON', () => {
+  it('counts the values of each member when it scans any JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 4 }), (value, depth) => {
         const json = Buffer.from(JSON.stringify(value));
         const all = scanMembers(json, depth, (member) => {
           const of: unknown = JSON.parse(json.subarray(member.value.start, member.value.end).toString());
-          const elements = typeof of === 'object' && of !== null ? Object.keys(of).length : 0;
-          expect(member).toMatchObject({ values: countValues(of), elements });
+          expect(member).toMatchObject({ values: countValues(of) });
         });
         expect(all.values).toBe(countValues(JSON.parse(json.toString())));
         expect(all.depth).toBe(depthOf(value));

@@ -99,12 +99,8 @@ describe('counting values before parsing', () => {
 
   it('throws with the number of values when they do not fit into memory', () => {
     const text = `{"items":[${'{},'.repeat(499_999)}{}]}`;
-    expect(refusal(text, OF_ENTRIES, 64 * MIB)).toMatchObject({
-      values: 500_002,
-      bytes: text.length,
-      entries: 500_000,
-    });
-    expect(refusal(text, undefined, 64 * MIB)).toMatchObject({ values: 500_002, entries: 0 });
+    expect(refusal(text, OF_ENTRIES, 64 * MIB)).toMatchObject({ values: 500_002, bytes: text.length });
+    expect(refusal(text, undefined, 64 * MIB)).toMatchObject({ values: 500_002 });
     expect(parsed(text).value).toHaveProperty('items.length', 500_000); // this process has more memory
   });
 
