@@ -104,7 +104,7 @@ function* entriesOf(service: Service, name?: string): Generator<Content> {
   organization.advance(nowMs);
   let from = beginning;
   for (;;) {
-    const page = organization.sequence.read({ from, nowMs, limit: 200, scanLimit: 10_000, accepts: () => true });
+    const page = organization.sequence.read({ from, nowMs, limit: 200 });
     yield* page.entries;
     if (page.entries.length === 0) return;
     from = page.end;

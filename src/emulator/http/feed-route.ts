@@ -57,17 +57,15 @@ function nextCursorOf(
   const { cursors, cursorFilters, cursorLength, endCursor } = service.switches;
   if (fault?.kind === 'missing-cursor') return undefined;
   if (fault?.kind === 'empty-cursor') return '';
-  if (endCursor !== 'sent' && isEnd(organization.sequence, end, nowMs)) return endCursor === 'null' ? null : undefined;
+  if (endCursor !== 'sent') {
+    // Regardless of filters.
+    const { entries } = organization.sequence.read({ from: end, nowMs, limit: 1 });
+    if (entries.length === 0) return endCursor === 'null' ? null : undefined;
+  }
   const stays = cursors === 'stable' && cursor !== null && comparePlaces(from, end) === 0;
   const filters = cursorFilters === 'bound' ? filtersText(parameters) : '';
   const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters, cursorLength);
   return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
-}
-
-/** Returns whether the sequence has no entry after the place, regardless of filters. */
-function isEnd(sequence: Sequence, place: Place, nowMs: number): boolean {
-  const { entries } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
-  return entries.length === 0;
 }
 
 function filtersText({ status, environment, documentType }: FeedParameters): string {
@@ -103,7 +101,7 @@ function cursorRefusal(how: Switches['cursorRefusal']): Error {
 /** Returns the place right before the first visible entry that `isMeant` accepts, else the end of the sequence. */
 function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (content: Content) => boolean): Place {
   for (let place = from; ; ) {
-    const { entries, end } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
+    const { entries, end } = sequence.read({ from: place, nowMs, limit: 1 });
     const [content] = entries;
     if (content === undefined || isMeant(content)) return place;
     place = end;

@@ -1,12 +1,13 @@
 import type { EmulatorOptions } from '../options.js';
 import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
+import { generatedLane } from './generated-lane.js';
 import { draw, seedOf } from './random.js';
 import type { Correction, RunSpec } from './run-spec-types.js';
 import { reviseRun, scriptRun, toMs } from './run-specs.js';
-import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
+import { type Environment, type FilterFacts, factsOf, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
-import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
+import { type Content, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
 import type { Switches } from './switch-types.js';
 import { PERIOD_SWITCHES, Timeline } from './timeline.js';
@@ -194,25 +195,4 @@ export class Organization {
       if (this.#live.get(scanId)?.entry === first) this.#live.delete(scanId);
     }
   }
-}
-
-/** Returns the generated runs as the sequence reads them, see {@link Timeline}. */
-function generatedLane(
-  source: RunSource,
-  timeline: Timeline,
-  superseded: ReadonlyMap<number, Switches['superseded']>,
-): GeneratedLane {
-  return {
-    countAt: (nowMs: number) => timeline.countAt(nowMs),
-    firstAfter: (place: Place, count: number) => timeline.firstAfter(place.at, place.order, count),
-    deliveredAt: (number: number) => timeline.deliveredAt(number),
-    visible: (number: number, nowMs: number) =>
-      superseded.get(number) !== 'removed' && timeline.run(number).visibleAt <= nowMs,
-    facts: (number: number) => factsOf(source, timeline.run(number).shares, number),
-    version: (number: number): RunVersion => {
-      const { submittedAt, deliveredAt, shares } = timeline.run(number);
-      const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
-      return makeVersion(source, { number, revision: 1, facts: factsOf(source, shares, number), ...times });
-    },
-  };
 }

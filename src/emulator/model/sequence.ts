@@ -1,3 +1,4 @@
+import type { GeneratedLane } from './generated-lane.js';
 import type { FilterFacts, RunVersion } from './runs.js';
 
 /**
@@ -38,31 +39,14 @@ export interface PlacedEntry extends Place {
   readonly content: Content;
 }
 
-export interface ReadRequest {
+interface ReadRequest {
   readonly from: Place;
   readonly nowMs: number;
   readonly limit: number;
-  /** Maximum number of entries to examine. */
-  readonly scanLimit: number;
-  readonly accepts: (facts: Partial<FilterFacts>) => boolean;
-}
-
-export interface ReadResult {
-  readonly entries: readonly Content[];
-  /** Place of the last examined entry; `from` if there was none. */
-  readonly end: Place;
-}
-
-/** The generated runs, which are computed from their number. */
-export interface GeneratedLane {
-  countAt(nowMs: number): number;
-  /** The number of the first run after this place, among the first `count`. */
-  firstAfter(place: Place, count: number): number;
-  deliveredAt(number: number): number;
-  /** Returns false while the run is late, or if its entry was removed. */
-  visible(number: number, nowMs: number): boolean;
-  facts(number: number): FilterFacts;
-  version(number: number): RunVersion;
+  /** Maximum number of entries to examine. Default: unlimited. */
+  readonly scanLimit?: number;
+  /** Default: all entries. */
+  readonly accepts?: (facts: Partial<FilterFacts>) => boolean;
 }
 
 export class Sequence {
@@ -84,32 +68,30 @@ export class Sequence {
     if (this.placed[index]?.order === entry.order) this.placed.splice(index, 1);
   }
 
-  read(request: ReadRequest): ReadResult {
+  /** Returns entries after a place, and the place of the last examined one. */
+  read({ from, nowMs, limit, scanLimit = Number.POSITIVE_INFINITY, accepts = () => true }: ReadRequest) {
     const lane = this.generated;
-    const count = lane.countAt(request.nowMs);
-    let number = lane.firstAfter(request.from, count);
-    let index = this.#firstPlacedAfter(request.from);
-    let end = request.from;
+    const count = lane.countAt(nowMs);
+    let number = lane.firstAfter(from, count);
+    let index = this.#firstPlacedAfter(from);
+    let end = from;
     const entries: Content[] = [];
-    for (let looked = 0; entries.length < request.limit && looked < request.scanLimit; ) {
+    for (let looked = 0; entries.length < limit && looked < scanLimit; ) {
       const placed = this.placed[index];
       const generated = number < count ? { at: lane.deliveredAt(number), order: number } : null;
-      if (
-        placed !== undefined &&
-        placed.at <= request.nowMs &&
-        (generated === null || comparePlaces(placed, generated) < 0)
-      ) {
+      const isPlaced = placed !== undefined && placed.at <= nowMs;
+      if (isPlaced && (generated === null || comparePlaces(placed, generated) < 0)) {
         index++;
         looked++;
         end = placed;
-        if (request.accepts(factsOfContent(placed.content))) entries.push(placed.content);
+        if (accepts(factsOfContent(placed.content))) entries.push(placed.content);
       } else if (generated !== null) {
         number++;
         // Invisible runs do not move the cursor.
-        if (!lane.visible(generated.order, request.nowMs)) continue;
+        if (!lane.visible(generated.order, nowMs)) continue;
         looked++;
         end = generated;
-        if (request.accepts(lane.facts(generated.order))) entries.push({ version: lane.version(generated.order) });
+        if (accepts(lane.facts(generated.order))) entries.push({ version: lane.version(generated.order) });
       } else break;
     }
     return { entries, end: { at: end.at, order: end.order } };
