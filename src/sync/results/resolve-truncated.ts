@@ -1,14 +1,13 @@
 import type { Clock } from '../../core/clock.js';
-import type { MemoryBudget, MemoryTicket } from '../memory/memory-budget.js';
+import { classifyError, type Failure } from '../../core/errors.js';
+import type { MemoryBudget, MemoryTicket, Reservation } from '../memory/memory-budget.js';
 import { type CheckedEntry, type Loading, withPending } from '../page/check-entries.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
 import type { FeedService, PendingReason, PendingStore } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { withTimeout } from '../waiting/with-timeout.js';
-import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
-import { createLoadResult, type LoadOutcome, type Postponed, type WantedRun } from './load-result.js';
-import { createResultSizes } from './result-sizes.js';
+import { isStoredInFull, judgeResult, needsFullResult, type ResultVerdict } from './full-result.js';
 
 /** Bounds of loading full results (promise 3). */
 export const RESULT_LIMITS = {
@@ -29,6 +28,17 @@ const LEAST_SHARE = 1 / 64;
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
+/** Number of latest results whose sizes are remembered. */
+const REMEMBERED = 8;
+
+type WantedRun = Parameters<typeof judgeResult>[0];
+
+/** The result could not be loaded. `retryAfterMs`: minimum pause that the service asked for, milliseconds. */
+type Postponed = Extract<ResultVerdict, { kind: 'pending' }> & Pick<Failure, 'retryAfterMs'>;
+
+/** The outcome of one attempt. `does_not_fit`: there was not enough memory, so the attempt does not count. */
+type LoadOutcome = Extract<ResultVerdict, { kind: 'loaded' }> | Postponed | { readonly kind: 'does_not_fit' };
+
 export type ResultLoader = ReturnType<typeof createResultLoader>;
 
 export interface ResultLoaderOptions {
@@ -45,16 +55,56 @@ export interface ResultLoaderOptions {
 
 /** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
 export function createResultLoader(options: ResultLoaderOptions) {
-  const { store, clock, budget, markdown, keptDays, concurrency } = options;
-  const sizes = createResultSizes();
+  const { service, store, clock, budget, markdown, keptDays, concurrency } = options;
+  /** Sizes of the feed's latest results, by which memory is reserved for the next ones, bytes. */
+  const sizes: number[] = [];
+  const addSize = (bytes: number) => {
+    sizes.push(bytes);
+    if (sizes.length > REMEMBERED) sizes.shift();
+  };
   const halfBudget = budget.bytes / 2;
-  const expectedBytes = (unknown: number) => Math.max(LEAST_SHARE * budget.bytes, sizes.largest ?? unknown);
-  const loadResult = createLoadResult({ ...options, sizes, unfitBytes: halfBudget });
+  const expectedBytes = (unknown: number) =>
+    Math.max(LEAST_SHARE * budget.bytes, ...(sizes.length === 0 ? [unknown] : sizes));
   // Two limits: a pending result may wait for the memory of a page, whose results must not wait for it.
   const limitOfPages = limitConcurrency(concurrency);
   const limitPending = limitConcurrency(concurrency);
   /** Resolves after the first load, without its result, which would stay in memory as long as the loader. */
   let first: Promise<void> | null = null;
+
+  /**
+   * Makes one attempt to load a result. Never rejects. The memory of a loaded one stays reserved until its ticket is closed.
+   * @param maxBytes maximum size of the result, bytes
+   */
+  const loadResult = async (
+    run: WantedRun,
+    reservation: Reservation,
+    maxBytes: number,
+    signal: AbortSignal,
+  ): Promise<LoadOutcome> => {
+    const expected = reservation.bytes;
+    try {
+      signal.throwIfAborted();
+      const bounds = { maxBytes, expectedBytes: Math.max(0, ...sizes), reserve: reservation.resize };
+      const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
+      signal.throwIfAborted();
+      const { length } = answer.body;
+      addSize(length);
+      const verdict = judgeResult(run, answer, markdown);
+      if (verdict.kind === 'loaded') void reservation.resize(length);
+      else reservation.release();
+      return verdict;
+    } catch (error) {
+      const { bytes, isRefused } = reservation;
+      reservation.release();
+      const { kind, action, retryAfterMs } = classifyError(error);
+      if (isRefused || (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES)) {
+        addSize(halfBudget);
+        return DOES_NOT_FIT;
+      }
+      if (bytes > expected) addSize(bytes);
+      return { kind: 'pending', reason: reasonOf(kind), ...(action !== 'hold' && { retryAfterMs }) };
+    }
+  };
 
   /** Loads the first result of the feed alone, which shows how large they may be. */
   const afterFirst = async (load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
@@ -88,7 +138,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
         if (reservation !== null) startTimer();
         const outcome = await (reservation === null
           ? DOES_NOT_FIT
-          : loadResult(run, { reservation, maxBytes: RESULT_LIMITS.pageBytes, signal: until }));
+          : loadResult(run, reservation, RESULT_LIMITS.pageBytes, until));
         outOfMemory ||= outcome.kind === 'does_not_fit';
         return outcome;
       };
@@ -140,7 +190,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
     const ticket = budget.enqueue('background');
     const load = async () => {
       const reservation = await ticket.reserve(expectedBytes(halfBudget), signal);
-      return loadResult(run, { reservation, maxBytes: LARGEST_ENTRY_BYTES, signal });
+      return loadResult(run, reservation, LARGEST_ENTRY_BYTES, signal);
     };
     const outcome = await limitPending(load, { signal }).catch(notLoaded);
     const verdict = outcome.kind === 'does_not_fit' ? NOT_LOADED : outcome;
@@ -154,6 +204,12 @@ type OnceLoaded = (Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { 
 
 const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
 const DOES_NOT_FIT = { kind: 'does_not_fit' } as const;
+
+function reasonOf(kind: string): PendingReason {
+  if (kind === 'http_404') return 'not_found';
+  if (kind === 'too_large' || kind === 'too_many_values') return 'too_large';
+  return 'not_loaded';
+}
 
 /** The outcome of a load that the signal aborted while it waited for others or for memory. */
 const notLoaded = () => NOT_LOADED;
