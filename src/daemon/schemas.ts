@@ -138,13 +138,9 @@ function knownMigrations(): WatchContext['migrations'] {
 
 type MaintainedSchema = ReturnType<typeof maintainSchema>;
 
-interface SharedBySchemas extends Omit<SchemasContext, 'process'> {
+interface SharedBySchemas extends Omit<SchemasContext, 'process'>, Omit<WatchContext, 'onPreparing' | 'onOutage'> {
   readonly process: ProcessLease;
-  readonly join: WatchContext['join'];
-  readonly migrations: WatchContext['migrations'];
-  readonly limitDirect: LimitedRun;
   readonly limitMaintenance: LimitedRun;
-  readonly usableMs: () => number;
   readonly checkIntervalMs: () => number;
 }
 
