@@ -101,7 +101,6 @@ describe('status', () => {
         pendingSince: expect.stringMatching(/Z$/),
         pendingNextTryAt: expect.stringMatching(/Z$/),
         quarantinedLastAt: expect.stringMatching(/Z$/),
-        positions: [{ id: '1', reason: 'checkpoint' }],
       },
     ]);
   });
