@@ -1,15 +1,13 @@
-import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { classifyError } from '../../core/errors.js';
 import { groupBy } from '../../core/group-by.js';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
-import type { ReportView } from './report-view.js';
 import type { DefinedView } from './stored-rows.js';
 import { findForeignViews, readReportViews } from './stored-views.js';
 import { readRareShapes } from './value-shapes.js';
-import { type ViewDefinition, viewDefinition } from './view-definition.js';
+import { viewDefinition } from './view-definition.js';
 
 /** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
 const LOCK_WAIT = '500ms';
@@ -36,17 +34,12 @@ export async function buildViews(
   const built: string[] = [];
   const failed: ViewFailure[] = [];
   const views = await defineViews(connection);
-  for (const { view, fingerprint, ...defined } of views) {
+  for (const defined of views) {
+    const { view, fingerprint } = defined;
     const before = existing.get(view.name);
     if ((before?.exists && before.fingerprint === fingerprint) || !isDue(view.name)) continue;
     try {
-      const build = {
-        definition: defined.statements(fingerprint),
-        fingerprint,
-        replaces: before?.fingerprint ?? null,
-        readerRole,
-      };
-      if (await buildView(connection, view, build)) built.push(view.name);
+      if (await buildView(connection, defined, before?.fingerprint ?? null, readerRole)) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error: await explainOwner(connection, view.name, error) });
       if (classifyError(error).kind === 'connection') break;
@@ -67,19 +60,13 @@ async function explainOwner(connection: StoreConnection, view: string, error: un
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the current definitions of all views. */
-export async function defineViews(connection: StoreConnection): Promise<readonly (DefinedView & ViewDefinition)[]> {
+export async function defineViews(connection: StoreConnection): Promise<readonly DefinedView[]> {
   const views = await readReportViews(connection);
   const rareShapes = await readRareShapes(connection);
   const ofType = groupBy(views, ({ slug }) => slug);
-  return views.map((view) => {
-    const definition = viewDefinition(
-      connection.tables,
-      view,
-      ofType.get(view.slug) ?? [],
-      rareShapes.get(view.slug) ?? NONE,
-    );
-    return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements('')).digest('hex') };
-  });
+  return views.map((view) =>
+    viewDefinition(connection.tables, view, ofType.get(view.slug) ?? [], rareShapes.get(view.slug) ?? NONE),
+  );
 }
 
 /** The last build of a view. */
@@ -100,19 +87,15 @@ async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<s
   return new Map(rows.map(({ name, ...built }) => [name, built]));
 }
 
-interface Build {
-  readonly definition: string;
-  readonly fingerprint: string;
-  /** Fingerprint of the view that existed when the definition was made. */
-  readonly replaces: string | null;
-  readonly readerRole: string | null;
-}
-
-/** Returns false if another process is building the view or has built it since. */
+/**
+ * Returns false if another process is building the view or has built it since.
+ * @param replaces the fingerprint of the view that existed when the definition was made
+ */
 function buildView(
   { db, tables }: StoreConnection,
-  { id, name, storesRows }: ReportView,
-  { definition, fingerprint, replaces, readerRole }: Build,
+  { view: { id, name, storesRows }, fingerprint, statements }: DefinedView,
+  replaces: string | null,
+  readerRole: string | null,
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
@@ -120,7 +103,7 @@ function buildView(
       SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${replaces}
       FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);
     if (locked.length === 0) return false;
-    await sql.raw(definition).execute(tx);
+    await sql.raw(statements).execute(tx);
     if (
       readerRole !== null &&
       (await sql`SELECT FROM pg_roles WHERE rolname = ${readerRole}`.execute(tx)).rows.length > 0

@@ -1,5 +1,6 @@
 import { groupBy } from '../../core/group-by.js';
 import type { SeenField, SeenKind } from './find-fields.js';
+import { fixedColumnNames } from './fixed-columns.js';
 import { columnName, type NameRules, viewName } from './names.js';
 import {
   COMMON,
@@ -17,7 +18,8 @@ import {
 export interface NamingContext {
   /** Names of the relations in the schema of the reports. */
   readonly takenNames: ReadonlySet<string>;
-  rulesOf(view: Pick<ReportView, 'arrays'>): NameRules;
+  /** Reserved words, which are no names of columns. */
+  readonly reserved: ReadonlySet<string>;
 }
 
 const SCALARS: readonly ColumnType[] = ['number', 'boolean', 'date', 'timestamp', 'text'];
@@ -42,7 +44,9 @@ export function decideColumns(
   );
   return [...views.values()].map((view) => {
     const own = fields.get(viewKey(view));
-    return own === undefined ? view : addColumns(view, own, views, naming.rulesOf(view));
+    return own === undefined
+      ? view
+      : addColumns(view, own, views, { fixed: fixedColumnNames(view), reserved: naming.reserved });
   });
 }
 

@@ -3,7 +3,6 @@ import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext, typesLeavingOutFields } from './decide-columns.js';
 import { BATCH, endOfBatch, findFields, latestRuns, type SeenField } from './find-fields.js';
-import { fixedColumnNames } from './fixed-columns.js';
 import type { ReportView } from './report-view.js';
 import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
@@ -100,7 +99,7 @@ async function decideViews(
 /** Suffices to see whether there is anything to name. */
 const ANY_NAMES: NamingContext = {
   takenNames: new Set(),
-  rulesOf: () => ({ fixed: new Set(), reserved: new Set() }),
+  reserved: new Set(),
 };
 
 /** Returns the number of views and columns, of which there are never fewer. */
@@ -150,9 +149,5 @@ async function readNamingContext({ db, tables }: StoreConnection): Promise<Namin
         UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'pg_class'::regclass AND attnum < 0) AS reserved`.execute(
     db,
   );
-  const reserved = new Set(rows[0]?.reserved);
-  return {
-    takenNames: new Set(rows[0]?.taken),
-    rulesOf: (view) => ({ fixed: fixedColumnNames(view), reserved }),
-  };
+  return { takenNames: new Set(rows[0]?.taken), reserved: new Set(rows[0]?.reserved) };
 }

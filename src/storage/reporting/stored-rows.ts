@@ -21,11 +21,14 @@ const TOO_LONG = '54000';
 /** A typed view with its current definition. */
 export interface DefinedView {
   readonly view: ReportView;
+  /** The names of the columns. */
   readonly columns: readonly string[];
   /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
   readonly rows: string;
   /** Fingerprint of the definition. */
   readonly fingerprint: string;
+  /** The statements that build the view. */
+  readonly statements: string;
 }
 
 /** Returns the name of the table. It is in the schema of the reports, where the daemon may create relations. */
@@ -63,7 +66,7 @@ export function tableDefinition(
 export function storedOrChangedRows(
   tables: Tables,
   { id }: ReportView,
-  { rows, columns, fingerprint }: Omit<DefinedView, 'view'>,
+  { rows, columns, fingerprint }: Pick<DefinedView, 'rows' | 'columns' | 'fingerprint'>,
 ): string {
   const schema = quoted(tables.schema);
   // A transaction whose snapshot is older than this view finds another fingerprint, and rows without the columns that are new.

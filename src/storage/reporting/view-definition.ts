@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { quoted, type Tables } from '../tables/schema.js';
 import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
-import { storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';
+import { type DefinedView, storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';
 import { type Shape, shapeKey } from './value-shapes.js';
 
 const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: readonly string[]]>> = {
@@ -19,15 +20,6 @@ export function sqlTypeOf(type: ColumnType): string {
   return READ_AS[type][0];
 }
 
-export interface ViewDefinition {
-  /** Returns the statements that build the view, which then reads stored rows only while `built_as` is this fingerprint. */
-  statements(fingerprint: string): string;
-  /** The names of the columns. */
-  readonly columns: readonly string[];
-  /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
-  readonly rows: string;
-}
-
 /**
  * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
  * columns return null for values of other types.
@@ -39,7 +31,7 @@ export function viewDefinition(
   view: ReportView,
   views: readonly ReportView[],
   rareShapes: ReadonlySet<string>,
-): ViewDefinition {
+): DefinedView {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
   // Elements of arrays count like objects in place of the array.
   const isRare: IsRare = (path, shape, arrays = view.arrays) =>
@@ -56,15 +48,18 @@ export function viewDefinition(
   );
   const names = columns.map((column) => column.name);
   const fields = view.columns.map((column) => `${quoted(column.name)} ${sqlTypeOf(column.type)}`);
-  const statements = (fingerprint: string) => [
-    ...(view.storesRows ? tableDefinition(tables, view, rows, fields) : []),
-    `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
-    `${view.storesRows ? storedOrChangedRows(tables, view, { rows, columns: names, fingerprint }) : rows};`,
-    ...(view.storesRows ? [] : [`DROP TABLE IF EXISTS ${storedTable(tables, view.id)};`]),
-    `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view, views))};`,
-    ...comments,
-  ];
-  return { statements: (fingerprint) => statements(fingerprint).join('\n'), columns: names, rows };
+  // The view reads stored rows only while `built_as` is this fingerprint.
+  const statementsWith = (fingerprint: string) =>
+    [
+      ...(view.storesRows ? tableDefinition(tables, view, rows, fields) : []),
+      `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
+      `${view.storesRows ? storedOrChangedRows(tables, view, { rows, columns: names, fingerprint }) : rows};`,
+      ...(view.storesRows ? [] : [`DROP TABLE IF EXISTS ${storedTable(tables, view.id)};`]),
+      `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view, views))};`,
+      ...comments,
+    ].join('\n');
+  const fingerprint = createHash('sha256').update(statementsWith('')).digest('hex');
+  return { view, columns: names, rows, fingerprint, statements: statementsWith(fingerprint) };
 }
 
 function source(tables: Tables, { slug, arrays, history }: ReportView): string {
