@@ -303,8 +303,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the history of another organization is mixed in',
     patch(
-      'src/sync/passes/restart-pass.ts',
-      'if (!(await isSameOrganization(again, from, deliveredUpTo, feed, context, signal))) {',
+      passPages,
+      'if (!(await isSameOrganization(again, from, deliveredUpTo, this.lease.feed, context, signal))) {',
       'if (again === null) {',
     ),
   ),

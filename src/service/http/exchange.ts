@@ -3,10 +3,10 @@ import type { Clock } from '../../core/clock.js';
 import type { AnsweringCache } from '../../sync/ports/index.js';
 import { type ApiKeySource, currentApiKey } from '../api-key.js';
 import { connectionError, isKeepAliveReset } from '../errors/connection-errors.js';
-import { readGermanText } from '../errors/german-text.js';
 import { TimeoutError } from '../errors/request-errors.js';
 import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
+import { errorTextOf } from '../wire.js';
 import { type ResponseAge, readResponseAge } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { type OutsideDeadline, withDeadline } from './deadline.js';
@@ -152,4 +152,29 @@ async function refusal(
     retryAfterMs: parseRetryAfter(header(response, 'retry-after'), date, clock.now()),
     germanText: await readGermanText(response, [key, ...secrets]),
   });
+}
+
+/** Maximum size of an error body that is read, bytes. */
+const MAX_ERROR_BYTES = 65_536;
+const MAX_CHARACTERS = 300;
+
+/**
+ * Reads the message of an error body (interface 2.5), as one printable line of at most 300 characters.
+ * The body is always read to its end or discarded, so that its connection is free again.
+ * @param secrets values to redact in the message
+ * @returns undefined if the body does not match the interface
+ */
+async function readGermanText(response: Response, secrets: readonly string[]): Promise<string | undefined> {
+  const json = await readJson(response, { maxBytes: MAX_ERROR_BYTES }).catch(() => undefined); // the status is enough
+  const given = errorTextOf(json?.value);
+  if (given === null) return undefined;
+  const text = secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), given);
+  return oneLine(text) || undefined;
+}
+
+function oneLine(text: string): string {
+  const characters = [...text.replaceAll(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()];
+  return characters.length > MAX_CHARACTERS
+    ? `${characters.slice(0, MAX_CHARACTERS - 1).join('')}…`
+    : characters.join('');
 }

@@ -5,11 +5,18 @@ import type { CheckedEntry } from '../page/check-entries.js';
 import { reachesBeyond } from '../page/end-of-feed.js';
 import type { Next } from '../page/ending.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
+import { readServiceDate } from '../page/probe.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { FeedStore, LeaseGrant, Pass, PassKind, Position, ReadingPace, SyncObserver } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
 import { type PageOwner, readPages, reportLoadings, Track } from '../read-pages.js';
-import { isRejected } from '../recovery/recover-cursor.js';
+import {
+  fallbackTime,
+  findPositionWithin,
+  isRejected,
+  isSameOrganization,
+  readRunsFrom,
+} from '../recovery/recover-cursor.js';
 import { CursorRejected } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
@@ -17,7 +24,6 @@ import { withTimeout } from '../waiting/with-timeout.js';
 import { createBreaker } from '../writer/breaker.js';
 import type { CommitPage } from '../writer/page-target.js';
 import { PASS_POLICIES, type PassPolicy } from './pass-policy.js';
-import { findRestartPosition } from './restart-pass.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
 const SLICE_MS = 30_000;
@@ -97,14 +103,29 @@ export class PassPages implements PageOwner {
     }
   }
 
-  /** Returns the stored position, or an earlier one if the service rejects its cursor. */
+  /**
+   * Returns the stored position, or an earlier one if the service rejects its cursor: like the feed itself a day before what the
+   * pass has read, or at its beginning if that time may skip unread entries. If the service refuses that too, the settings are wrong.
+   * @throws the refusal if it remains unclear whether the key belongs to another organization
+   * @throws AnotherOrganization
+   */
   async #findStart(signal: AbortSignal): Promise<Position> {
-    const { cursor, since } = this.#pass;
+    const { context } = this;
+    const { cursor, since, deliveredUpTo } = this.#pass;
     if (this.#rejected === null || this.#rejected.cursor !== cursor) {
       this.#rejected = null;
       return { cursor, since };
     }
-    return findRestartPosition(this.#pass, this.#rejected.refusal, this.lease.feed, this.context, signal);
+    if (deliveredUpTo === null) return { cursor: null, since };
+    const probe = { filters: context.read.filters, start: { since: deliveredUpTo } };
+    const serviceDate = await readServiceDate(probe, 'background', context, signal);
+    const before = fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now()));
+    const from = since !== null && since > before ? since : before;
+    const again = await readRunsFrom(from, 'background', context, signal);
+    if (!(await isSameOrganization(again, from, deliveredUpTo, this.lease.feed, context, signal))) {
+      throw this.#rejected.refusal;
+    }
+    return (await findPositionWithin(from, deliveredUpTo, 'background', context, signal)) ?? { cursor: null, since };
   }
 
   isLast(page: CheckedPage): boolean {
