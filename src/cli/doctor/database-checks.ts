@@ -12,10 +12,12 @@ import { createFeeds } from '../../storage/feeds/feeds.js';
 import { findOrphaned } from '../../storage/feeds/forget-feed.js';
 import { AnotherService } from '../../storage/feeds/lease.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
+import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { findOutdatedPaths } from '../../storage/schema/migrate.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
+import { readSurroundings } from '../../storage/schema/surroundings.js';
 import { quoted } from '../../storage/tables/schema.js';
 import { counted } from '../terminal/format.js';
 import { describeOngoing } from '../terminal/show-status.js';
@@ -63,6 +65,7 @@ const CHECKS: Checks<DatabaseContext> = {
   rights: checkRights,
   'reader role': ifSchemaExists(checkReaderRole),
   'typed views': ifSchemaExists(checkTypedViews),
+  surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
   'retired feeds': ifSchemaExists(checkRetiredFeeds),
 };
@@ -149,12 +152,14 @@ async function checkPooler({ settings }: DatabaseContext): Promise<Result> {
   switch (mode.value) {
     case 'none':
       return ok('no pooler');
+    case 'transaction':
+      return ok('transaction mode');
+    case 'session':
+      return ok(
+        `session mode: requires ${settings.poolSize + LEASE_CONNECTIONS} server connections for each process (SCANFEED_DATABASE_POOL, and ${LEASE_CONNECTIONS} for leases)`,
+      );
     case 'statement':
       return failing('statement mode does not support transactions; set pool_mode = transaction');
-    case 'transaction':
-      return ok(
-        `a pooler; in session mode it requires ${settings.poolSize + LEASE_CONNECTIONS} server connections for each process (SCANFEED_DATABASE_POOL, and ${LEASE_CONNECTIONS} for leases)`,
-      );
   }
 }
 
@@ -201,6 +206,23 @@ async function checkRights(context: DatabaseContext): Promise<Result> {
   return failing(
     `${server.role} lacks ${named(missing)}; run this as the owner of the schema`,
     daemonGrantStatements(connection.tables, server.role),
+  );
+}
+
+async function checkSurroundings(context: DatabaseContext): Promise<Result> {
+  const { connection, settings, server } = context;
+  const zone = settings.reportingTimeZone;
+  const { refreshes, additions, knowsZone } = await readSurroundings(connection, zone);
+  if (!knowsZone) return failing(new UnknownTimeZone(zone).message);
+  if (refreshes.length > 0) {
+    return warning(
+      'the host sorts texts in another order than when indexes were built. Those of scanfeed do not depend on it, others in this database miss rows; run this as the owner of the database',
+      [`REINDEX DATABASE ${quoted(server.database)}`, ...refreshes],
+    );
+  }
+  if (additions.length === 0) return ok(`collations and time zone as expected, no foreign columns or constraints`);
+  return warning(
+    `not of scanfeed: ${additions.join(', ')}; a constraint may keep runs out, and a later release may need the name`,
   );
 }
 

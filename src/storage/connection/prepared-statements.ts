@@ -28,6 +28,10 @@ export function createPreparedStatements(isDirect: (client: pg.PoolClient) => bo
  * login, so it differs from that of the backend.
  */
 export async function findIsDirect(client: pg.ClientBase): Promise<boolean> {
+  return (await backendOf(client)) === (client as unknown as { readonly processID: number }).processID;
+}
+
+export async function backendOf(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  return rows[0]?.pid === (client as unknown as { readonly processID: number }).processID;
+  return rows[0]?.pid ?? 0;
 }
