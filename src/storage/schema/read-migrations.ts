@@ -12,11 +12,11 @@ export interface Migration {
 
 const MIGRATIONS = new URL('migrations/', PACKAGE_FOLDER);
 /** Reads the migrations of this release, oldest first. */
-export async function readMigrations(directory: URL = MIGRATIONS): Promise<readonly Migration[]> {
-  const files = (await readdir(directory)).filter((file) => /^\d{4}_\w+\.sql$/.test(file)).sort();
+export async function readMigrations(): Promise<readonly Migration[]> {
+  const files = (await readdir(MIGRATIONS)).filter((file) => /^\d{4}_\w+\.sql$/.test(file)).sort();
   return Promise.all(
     files.map(async (file) => {
-      const text = await readFile(new URL(file, directory), 'utf8');
+      const text = await readFile(new URL(file, MIGRATIONS), 'utf8');
       const version = Number(file.slice(0, 4));
       const worksFrom = Number(/^-- works-from: (\d+)$/m.exec(text)?.[1] ?? version);
       return { version, name: file.slice(5, -4), worksFrom, text };
