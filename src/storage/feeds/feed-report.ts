@@ -4,7 +4,7 @@ import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { ACCEPTS_BAD_UNTIL, leader } from '../tables/lease-columns.js';
+import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
@@ -94,8 +94,8 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${MAX_RECENT}
       )
       SELECT name AS feed, base_url AS "baseUrl", filters,
-        data_complete_as_of AS "dataCompleteAsOf",
-        extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
+        ${STILL_COMPLETE_AS_OF} AS "dataCompleteAsOf",
+        extract(epoch FROM clock_timestamp() - ${STILL_COMPLETE_AS_OF})::double precision AS "lagSeconds",
         NULLIF(complete_from, '-infinity') AS "completeFrom",
         reconciled_as_of AS "reconciledAsOf",
         ${historyIsComplete(tables)} AS "backfillComplete",

@@ -129,6 +129,18 @@ describe("the database's clock is set back", () => {
     expect(feeds.get('back during an outage')).toMatchObject({ status: { dataCompleteAsOf: null, lagMs: null } });
   });
 
+  test('claims nothing in commands and reports, also while no process leads the feed', async () => {
+    await follow('back without a leader');
+    const reports = await bench.operatorStore.readFeedReports();
+    expect(reports.find(({ feed }) => feed === 'back without a leader')).toMatchObject({
+      ...{ dataCompleteAsOf: null, lagSeconds: null },
+    });
+    expect(
+      await bench.rows(sql`SELECT data_complete_as_of, lag_seconds FROM ${sql.id(`${TEST_SCHEMA}_reporting`)}.sync_status
+        WHERE feed = 'back without a leader'`),
+    ).toEqual([{ data_complete_as_of: null, lag_seconds: Number.POSITIVE_INFINITY }]);
+  });
+
   test('claims nothing, after the clock has caught up, when the holder had its feeds forgotten', async () => {
     const [names, others] = [['forgotten', 'forgotten too'], 'of another'] as const;
     for (const name of names) await follow(name);
