@@ -57,7 +57,7 @@ beforeAll(async () => {
     { schema: 'scanfeed', result: { readerRole: null }, failure: null }, // of the processes
     {
       schema: 'schema_acme',
-      result: { applied: ['1', '2', '3', '4'].map((version) => expect.stringContaining(version)) },
+      result: { applied: ['1', '2', '3', '4', '5'].map((version) => expect.stringContaining(version)) },
     },
     { schema: 'schema_globex', failure: null },
   ]);

@@ -122,6 +122,7 @@ test('serves the same state as JSON, as health and as a page', async () => {
     'applied a migration',
     'applied a migration',
     'applied a migration',
+    'applied a migration',
     'started leading the feed',
     'activity',
     'caught up with the feed',
