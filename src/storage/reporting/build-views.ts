@@ -1,15 +1,18 @@
 import { sql } from 'kysely';
 import { classifyError } from '../../core/errors.js';
 import { groupBy } from '../../core/group-by.js';
+import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
 import type { DefinedView } from './stored-rows.js';
-import { readReportViews } from './stored-views.js';
+import { findForeignViews, readReportViews } from './stored-views.js';
 import { readRareShapes } from './value-shapes.js';
 import { viewDefinition } from './view-definition.js';
 
 /** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
 const LOCK_WAIT = '500ms';
+/** SQLSTATE of a change by a role that is not the owner. */
+const REFUSED = '42501';
 
 /** A view that could not be rebuilt. It is unchanged, and retried later. */
 export interface ViewFailure {
@@ -38,11 +41,20 @@ export async function buildViews(
     try {
       if (await buildView(connection, defined, before?.fingerprint ?? null, readerRole)) built.push(view.name);
     } catch (error) {
-      failed.push({ view: view.name, error });
+      failed.push({ view: view.name, error: await explainOwner(connection, view.name, error) });
       if (classifyError(error).kind === 'connection') break;
     }
   }
   return { views, built, failed };
+}
+
+/** Returns an error with the remedy if the view belongs to another role. */
+async function explainOwner(connection: StoreConnection, view: string, error: unknown): Promise<unknown> {
+  if (sqlstateOf(error) !== REFUSED) return error;
+  const foreign = (await findForeignViews(connection)).find(({ name }) => name === view);
+  if (foreign === undefined) return error;
+  const message = `${view} belongs to the role ${foreign.owner}, so it cannot be changed: run ${foreign.remedy}`;
+  return new DatabaseError(REFUSED, 'permission', 'hold', message);
 }
 
 const NONE: ReadonlySet<string> = new Set();
