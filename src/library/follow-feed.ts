@@ -2,7 +2,8 @@ import type { Clock } from '../core/clock.js';
 import { systemClock } from '../core/clock.js';
 import type { Failure } from '../core/errors.js';
 import { classifyError } from '../core/errors.js';
-import { requireArgument } from '../service/check-arguments.js';
+import { requireArgument, requireFunctions } from '../service/check-arguments.js';
+import { requireOptions } from '../service/client.js';
 import { dateOf, type FeedQuery, feedRequestOf, filtersOf } from '../service/feed-query.js';
 import { feedPath } from '../service/requests.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
@@ -71,8 +72,11 @@ export interface FollowedPage extends FeedPage {
 export async function* followFeed(
   client: PageService,
   options: FollowOptions = {},
+  ...more: readonly never[]
 ): AsyncGenerator<FollowedPage, void, undefined> {
-  const { clock = systemClock, signal = new AbortController().signal, untilEnd = false } = options;
+  requireOptions(options, more);
+  const { clock = systemClock, signal = new AbortController().signal, untilEnd = false, waitOut, onFailure } = options;
+  requireFunctions({ waitOut, onFailure });
   const { pollIntervalMs = 5_000 } = options;
   const isInterval = pollIntervalMs >= 0 && pollIntervalMs < 2 ** 31;
   requireArgument(isInterval, 'pollIntervalMs must be a number from 0 to 2147483647');

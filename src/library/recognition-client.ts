@@ -1,4 +1,4 @@
-import { type Cancellable, ServiceClient } from '../service/client.js';
+import { type Cancellable, requireOptions, ServiceClient } from '../service/client.js';
 import { WrongShapeError } from '../service/errors/body-errors.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import { readUntilRecognized } from '../service/run-pauses.js';
@@ -33,7 +33,8 @@ export class RecognitionClient extends ServiceClient {
    * Reads one page of the feed (interface 4.2). `followFeed` reads all of them.
    * @throws InvalidArgumentError, or any `ServiceError` of the request
    */
-  async feedPage(options: FeedQuery & Cancellable = {}): Promise<FeedPage> {
+  async feedPage(options: FeedQuery & Cancellable = {}, ...more: readonly never[]): Promise<FeedPage> {
+    requireOptions(options, more);
     const { signal, ...query } = options;
     const page = await this.readPage(feedRequestOf(query), signal);
     return { ...sortEntries(page), cursor: page.nextCursor || null, body: page.body };
@@ -44,7 +45,8 @@ export class RecognitionClient extends ServiceClient {
    * entry.
    * @throws WrongShapeError if the answer does not match the interface or is another run
    */
-  async getRun(scanId: string, options: GetRunOptions = {}): Promise<Run> {
+  async getRun(scanId: string, options: GetRunOptions = {}, ...more: readonly never[]): Promise<Run> {
+    requireOptions(options, more);
     const { markdown = false, signal } = options;
     const { body } = await this.readRun(scanId, { markdown }, signal);
     const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);
@@ -59,7 +61,12 @@ export class RecognitionClient extends ServiceClient {
    * @param options as for `getRun`; the signal ends the wait
    * @throws the failure of the last request
    */
-  async waitForRun(scanId: string, options: GetRunOptions = {}): Promise<Exclude<Run, ProcessingRun>> {
+  async waitForRun(
+    scanId: string,
+    options: GetRunOptions = {},
+    ...more: readonly never[]
+  ): Promise<Exclude<Run, ProcessingRun>> {
+    requireOptions(options, more);
     const { signal = new AbortController().signal } = options;
     return readUntilRecognized(
       async () => {

@@ -11,3 +11,9 @@ export function atLeastOne(value: number, name: string, max = 2 ** 31 - 1): numb
   requireArgument(isValid, `${name} must be a whole number from 1 to ${max}`);
   return value;
 }
+
+/** Checks options that are called later. @throws InvalidArgumentError */
+export function requireFunctions(options: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(options))
+    requireArgument(value === undefined || typeof value === 'function', `${name} must be a function`);
+}

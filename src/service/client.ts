@@ -6,9 +6,9 @@ import type { SkippableValues } from '../core/json/skip-large-values.js';
 import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
 import { type ApiKeySource, isApiKey } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
-import { atLeastOne, requireArgument } from './check-arguments.js';
+import { atLeastOne, requireArgument, requireFunctions } from './check-arguments.js';
 import { TooManyEntriesError, WrongShapeError } from './errors/body-errors.js';
-import { ClientClosedError } from './errors/request-errors.js';
+import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
 import type { BodyOptions } from './http/body.js';
 import { createDispatcher } from './http/dispatcher.js';
 import {
@@ -81,6 +81,10 @@ export class ServiceClient implements FeedService {
     const isKey = typeof apiKey === 'function' || isApiKey(apiKey);
     requireArgument(isKey, 'apiKey must be a key of visible ASCII without spaces, or a function that returns it');
     requireArgument(/^[\x20-\x7e]+$/.test(userAgent), 'userAgent must be printable ASCII');
+    const isOwn = options.dispatcher === undefined;
+    const canRequest = isOwn || typeof options.dispatcher?.request === 'function';
+    requireArgument(canRequest, 'dispatcher must be a dispatcher of undici, such as createDispatcher returns');
+    requireFunctions({ onRequest });
     const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs');
     // A response may become one string, which cannot be longer.
     this.#maxResponseBytes = atLeastOne(
@@ -89,7 +93,7 @@ export class ServiceClient implements FeedService {
       constants.MAX_STRING_LENGTH,
     );
     const dispatcher = options.dispatcher ?? createDispatcher();
-    this.#ownDispatcher = options.dispatcher === undefined ? dispatcher : null;
+    this.#ownDispatcher = isOwn ? dispatcher : null;
     this.clock = options.clock ?? systemClock;
     this.closed = this.#closed.signal;
     this.#http = {
@@ -105,7 +109,8 @@ export class ServiceClient implements FeedService {
   }
 
   /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
-  async submit(options: SubmitRequest & Cancellable): Promise<SubmitResult> {
+  async submit(options: SubmitRequest & Cancellable, ...more: readonly never[]): Promise<SubmitResult> {
+    requireOptions(options, more);
     const { signal, ...request } = options;
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
@@ -128,6 +133,7 @@ export class ServiceClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds> & Cancellable, signal = request.signal): Promise<RawPage> {
+    requireOptions(request);
     const { body, facts, places, serviceDate, ageMs, cache, ...answer } = await this.#exchange(
       {
         operation: 'feed',
@@ -159,6 +165,7 @@ export class ServiceClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds> & Cancellable,
     signal = options.signal,
   ): Promise<RawRun> {
+    requireOptions(options);
     const { body, facts, places, ...answer } = await this.#exchange(
       {
         operation: 'run',
@@ -193,4 +200,12 @@ export class ServiceClient implements FeedService {
 function nextCursorOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : '';
+}
+
+/** Programs in JavaScript could pass a signal where it would be ignored. @throws InvalidArgumentError */
+export function requireOptions(options: object & Cancellable, more: readonly never[] = []): void {
+  if (options instanceof AbortSignal || more.length > 0)
+    throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+    throw new InvalidArgumentError('signal must be an AbortSignal');
 }

@@ -292,4 +292,11 @@ describe('waitForRun', () => {
     const client = new ClosedClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
     await expect(client.waitForRun('scan')).rejects.toMatchObject({ kind: 'closed' });
   });
+
+  it('refuses a signal in place of the options', async () => {
+    const { service } = await open();
+    await expect(service.waitForRun('scan', new AbortController().signal as never)).rejects.toMatchObject({
+      kind: 'invalid_argument',
+    });
+  });
 });

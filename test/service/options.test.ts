@@ -23,6 +23,9 @@ it.each([
   ['apiKey', Promise.resolve(KEY)],
   ['userAgent', ''],
   ['userAgent', 'scanfeed\r\nx-evil: 1'],
+  ['dispatcher', null],
+  ['dispatcher', {}],
+  ['onRequest', 'log'],
   ['requestTimeoutMs', 0],
   ['maxResponseBytes', 0.5],
 ])('names the option when a client is created with an unusable %s: %j', (name, value) => {
@@ -40,6 +43,8 @@ it.each([
   ['ca', { ca: [PEM] }],
   ['connections', { connections: 0 }],
   ['connectTimeoutMs', { connectTimeoutMs: Number.NaN }],
+  ['lookup', { lookup: 'dns' as never }],
+  ['readAgain', { readAgain: {} as never }],
 ])('names the option when a dispatcher is created with an unusable %s: %j', (name, options) => {
   const error = thrownBy(() => createDispatcher(options));
   expect(error).toBeInstanceOf(InvalidArgumentError);
@@ -48,6 +53,8 @@ it.each([
 });
 
 it.each([
+  ['waitOut', { waitOut: 'http_401' as never }],
+  ['onFailure', { onFailure: null as never }],
   ['limit', { limit: 201 }],
   ['status', { status: [] }],
   ['environment', { environment: 'live' as never }],

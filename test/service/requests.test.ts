@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
+import { followFeed } from '../../src/library/follow-feed.js';
 import { InvalidArgumentError } from '../../src/service/errors/request-errors.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
@@ -66,6 +67,29 @@ describe('a feed request', () => {
       expect(context.service.last.query.get('since')).toBe('2026-01-02T02:04:05.000Z');
     },
   );
+
+  it('is not sent when its signal is where it would be ignored', async () => {
+    const { signal } = new AbortController();
+    const client = context.client();
+    const misplaced = [
+      () => client.readPage(signal as never),
+      () => client.readPage({ ...page, signal: 'abort' } as never),
+      () => client.readRun('scan-1', signal as never),
+      () => client.feedPage(signal as never),
+      () => client.getRun('scan-1', signal as never),
+      () => client.feedPage({}, { signal } as never),
+      () => client.getRun('scan-1', {}, { signal } as never),
+      () => client.submit(pdf, { signal } as never),
+      () => followFeed(client, signal as never).next(),
+      () => followFeed(client, {}, { signal } as never).next(),
+    ];
+    for (const send of misplaced)
+      expect(await rejection(send())).toMatchObject({
+        kind: 'invalid_argument',
+        message: expect.stringContaining('signal'),
+      });
+    expect(context.service.requests).toEqual([]);
+  });
 
   it('is cancelled by the signal among its options', async () => {
     const client = context.client();

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../core/clock.js';
 import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
 import { parseNoProxy } from '../../core/no-proxy.js';
 import { succeeds } from '../../core/succeeds.js';
-import { atLeastOne, requireArgument } from '../check-arguments.js';
+import { atLeastOne, requireArgument, requireFunctions } from '../check-arguments.js';
 import { ConnectionError } from '../errors/request-errors.js';
 import { openProxyPool } from './proxy-pool.js';
 import { RenewingDispatcher } from './renewing-dispatcher.js';
@@ -57,6 +57,7 @@ export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
   const { lookup = createLookup(), clock = systemClock } = options;
   atLeastOne(connections, 'connections');
   atLeastOne(connectTimeoutMs, 'connectTimeoutMs');
+  requireFunctions({ lookup, readAgain });
   requireRoute(options);
   const connect = {
     timeout: connectTimeoutMs,
