@@ -2,7 +2,8 @@ import type { ServiceError } from '../../service/errors/service-error.js';
 import { readUntilRecognized } from '../../service/run-pauses.js';
 import { type LimitedRun, limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { formatSeconds } from '../terminal/format.js';
-import { problemOf, type RequestOptions, readState, type SubmittedFile } from './submit-files.js';
+import { readState } from './read-state.js';
+import { problemOf, type RequestOptions, type SubmittedFile } from './submit-files.js';
 
 /**
  * Requests each run that is still processing, with growing pauses, until it has ended. If the signal aborts, the rest is returned as

@@ -2,16 +2,17 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import { createPace } from '../../core/pace.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
-import { BodyTooLargeError, WrongShapeError } from '../../service/errors/body-errors.js';
+import { BodyTooLargeError } from '../../service/errors/body-errors.js';
 import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { isRunStatus, type RunStatus, type Submission } from '../../service/wire.js';
+import type { Submission } from '../../service/wire.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { limitConcurrency } from '../../sync/waiting/limit-concurrency.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
+import { readState } from './read-state.js';
 
 export interface SubmittedFile {
   /** Path as given, or as found in a folder. */
@@ -68,6 +69,9 @@ export interface SubmitOptions extends RequestOptions {
 /** Kinds of failures that would affect every file; a 404 is about the document type (interface 7). */
 const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
 
+/** Statuses that concern one file: its content, its size, its type, or its key. */
+const ABOUT_ONE_FILE = new Set(['http_400', 'http_409', 'http_413', 'http_415']);
+
 const MAX_FAILED_RUNS = 100;
 
 /**
@@ -83,10 +87,14 @@ export async function submitFiles(
   const send = createSender(options);
   const byContent = new Map<string, Promise<SubmittedFile>>();
   let ended = false;
+  let previous: string | undefined;
   const submit = async (file: PdfFile): Promise<SubmittedFile> => {
     if (ended) return notSent(file.path, idempotencyKey(file, options));
     const submitted = await submitFile(file, options, send);
-    if (COMMON_FAILURES.has(submitted.problem?.kind ?? '')) ended = true;
+    const kind = submitted.problem?.kind;
+    if (kind !== undefined && (COMMON_FAILURES.has(kind) || (kind === previous && mayBeCommon(kind, options))))
+      ended = true;
+    previous = kind;
     return submitted;
   };
   return Promise.all(
@@ -99,6 +107,14 @@ export async function submitFiles(
       return submitted;
     }),
   );
+}
+
+/**
+ * Returns whether a refusal may be about the document type. The interface does not show the status for a missing schema
+ * (interface 7), so two files in a row that get the same status are taken for it. With `--new`, a 409 remains only after two keys.
+ */
+function mayBeCommon(kind: string, { resubmitFailed }: SubmitOptions): boolean {
+  return /^http_4/.test(kind) && (!ABOUT_ONE_FILE.has(kind) || (kind === 'http_409' && resubmitFailed));
 }
 
 function repeatOf(submitted: SubmittedFile, { path }: PdfFile): SubmittedFile {
@@ -269,24 +285,4 @@ export function problemOf(error: unknown, advice?: string): Problem {
   }
   if (!(error instanceof CommandFailure)) throw error;
   return { kind: error instanceof FileChanged ? error.kind : 'too_many_runs', message: error.message, passing: false };
-}
-
-/** How a run ended (interface 2.1). */
-export interface RunState {
-  readonly status: RunStatus;
-  readonly failureReason: string | null;
-  readonly error: string | null;
-}
-
-/** Returns the state of a run, whose data is not checked; null while it is processing. */
-export async function readState(service: FeedService, scanId: string, signal: AbortSignal): Promise<RunState | null> {
-  const { run } = await service.readRun(scanId, { markdown: false }, signal);
-  const { status, failureReason, error } = run;
-  if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
-  if (status === 'processing') return null;
-  return { status, failureReason: textOrNull(failureReason), error: textOrNull(error) };
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
 }

@@ -223,22 +223,25 @@ describe('submit', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('tries a second key with --new when the first gets a 409, and quotes the service', async () => {
-    const { path } = await folderOf({ 'a.pdf': other() });
+  it('ends after two uploads with --new when each key gets a 409, and quotes the service', async () => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other(), 'c.pdf': other() });
     const error = 'Kein Schema für diesen Dokumenttyp.';
     emulator.addFault({ kind: 'status', status: 409, error, operation: 'submit' });
     const { exitCode, err } = await run([path(), ...TEST, '--new', '--concurrency', '1']);
     expect(exitCode).toBe(1);
     expect(err).toMatch(/the service says: "Kein Schema .*"; two different keys were refused, .* no ready schema/);
-    expect(asked).toHaveLength(2);
+    expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
+    expect(asked).toHaveLength(4);
   });
 
-  it('names the possible cause of an unlisted status, a missing schema', async () => {
-    const { path } = await folderOf({ 'a.pdf': other() });
+  it('ends after two files when an unlisted status may be about a missing schema', async () => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other(), 'c.pdf': other() });
     emulator.addFault({ kind: 'status', status: 422, error: 'Kein Schema.', operation: 'submit' });
     const { exitCode, err } = await run([path(), ...TEST, '--concurrency', '1']);
     expect(exitCode).toBe(1);
     expect(err).toMatch(/answered 422: .* no ready schema in this environment .*; the service says: "Kein Schema\."/);
+    expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
+    expect(asked).toHaveLength(2);
   });
 
   it.each([413, 415])('continues with the others when a file gets %i', async (status) => {
