@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import * as submit from '../../../src/cli/commands/submit.js';
@@ -321,17 +322,22 @@ describe('submit', () => {
     expect(err).toBe('1 file: 1 submitted, 1 failed\nscanfeed: 1 of 1 file without a result\n');
   });
 
-  it('waits through temporary failures, and gives up a run that stays unreachable', async () => {
+  it('waits through temporary failures, gives up a run that stays unreachable, and reports its outage once', async () => {
     emulator.set({ processingMs: 100 });
     const { path, write } = await folderOf({ 'a.pdf': other() });
-    emulator.addFault({ kind: 'status', status: 500, next: 3, operation: 'run' });
+    emulator.addFault({ kind: 'status', status: 500, next: 4, operation: 'run' });
     const passed = await run([path(), ...TEST, '--wait']);
-    expect(passed).toMatchObject({ exitCode: 0, err: '1 file: 1 submitted, 1 completed\n' });
+    expect(passed.exitCode).toBe(0);
+    expect(passed.err).toMatch(
+      /^the single run .* answered 500: .*; retrying in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
+    );
     await write('a.pdf', other());
     emulator.addFault({ kind: 'status', status: 500, operation: 'run' });
     const given = await run([path(), ...TEST, '--wait']);
     expect(given.exitCode).toBe(75);
-    expect(given.err).toMatch(/^\S+: \S+: state unknown: .* answered 500: .*\n1 file: /);
+    expect(given.err).toMatch(
+      /^the single run .* answered 500: .*; retrying in 8\.0 s\n\S+: \S+: state unknown: .* answered 500: .*\n1 file: /,
+    );
   });
 
   it('waits for a run that the service does not find at first', async () => {
@@ -339,6 +345,31 @@ describe('submit', () => {
     emulator.addFault({ kind: 'status', status: 404, next: 3, operation: 'run' });
     const { files, exitCode } = await json([path(), ...TEST, '--wait']);
     expect({ exitCode, files }).toMatchObject({ exitCode: 0, files: [{ status: 'completed' }] });
+  });
+
+  it('spaces the requests for many runs', async () => {
+    const clock = new VirtualClock();
+    const requests: number[] = [];
+    const service = {
+      readPage: () => Promise.reject(new Error('not expected')),
+      readRun: async (scanId: string) => {
+        requests.push(clock.monotonic());
+        return rawRun(JSON.stringify({ scanId, status: requests.length <= 40 ? 'processing' : 'completed' }));
+      },
+    };
+    const nothing = { statusUrl: null, failureReason: null, error: null, problem: null };
+    const submitted = { outcome: 'submitted', status: 'processing', idempotencyKey: 'key', ...nothing } as const;
+    const ignore = () => undefined;
+    const { signal } = new AbortController();
+    setMaxListeners(0, signal);
+    const ended = awaitRuns(
+      Array.from({ length: 20 }, (_, number) => ({ ...submitted, file: `${number}.pdf`, scanId: `scan-${number}` })),
+      { service, clock, signal, concurrency: 4, onFile: ignore, onPause: ignore },
+    );
+    expect(await clock.run(ended)).toMatchObject(Array(20).fill({ status: 'completed' }));
+    expect(requests).toHaveLength(60);
+    for (const [index, at] of requests.entries())
+      if (index > 0) expect(at - (requests[index - 1] ?? 0)).toBeGreaterThanOrEqual(95);
   });
 
   it('obeys and reports a pause that the service requests while it waits, once for all runs', async () => {
