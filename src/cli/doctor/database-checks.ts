@@ -32,7 +32,7 @@ import {
   skipped,
   warning,
 } from './finding.js';
-import { checkReaderRole, checkTypedViews, named } from './report-checks.js';
+import { checkReaderRole, checkReportIndexes, checkTypedViews, named } from './report-checks.js';
 
 /** Deadline of each login and statement, milliseconds. */
 const DEADLINE_MS = 10_000;
@@ -65,6 +65,7 @@ const CHECKS: Checks<DatabaseContext> = {
   rights: checkRights,
   'reader role': ifSchemaExists(checkReaderRole),
   'typed views': ifSchemaExists(checkTypedViews),
+  'report indexes': ifSchemaExists(checkReportIndexes),
   surroundings: checkSurroundings,
   'stored feed': checkStoredFeed,
   'retired feeds': ifSchemaExists(checkRetiredFeeds),

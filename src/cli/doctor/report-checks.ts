@@ -8,9 +8,11 @@ import {
   readerRoleStatements,
 } from '../../storage/reporting/reader-role.js';
 import { findFull } from '../../storage/reporting/report-view.js';
+import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { findForeignViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { countUnfitValues } from '../../storage/reporting/unfit-values.js';
 import { quoted } from '../../storage/tables/schema.js';
+import { counted } from '../terminal/format.js';
 import { ok, type Result, warning } from './finding.js';
 
 /** Maximum number of rights, roles or views that a finding names. */
@@ -73,4 +75,13 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);
   if (found.length > 0) return warning(found.join('; ') + remedy);
   return ok(`all can get further columns; every value fits its column, ${COUNTED}`);
+}
+
+export async function checkReportIndexes({ connection }: ReportsContext): Promise<Result> {
+  const indexes = await listStoredIndexes(connection);
+  const invalid = indexes.find(({ valid }) => !valid);
+  if (invalid === undefined) return ok(`${counted(indexes.length, 'index', 'indexes')}, all valid`);
+  return warning(
+    `the creation of an index was interrupted; run \`scanfeed views index ${invalid.view} ${invalid.columns.join(' ')}\` again`,
+  );
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
+import * as doctor from '../../../src/cli/commands/doctor.js';
 import * as erase from '../../../src/cli/commands/erase.js';
 import * as views from '../../../src/cli/commands/views.js';
 import { runCommand } from '../../support/command.js';
@@ -119,15 +120,23 @@ describe('views', () => {
     expect((await run('index --list')).out).toBe('There are no indexes.\n');
   });
 
-  it('index replaces an index when its creation was interrupted', async () => {
+  it('index replaces an index when its creation was interrupted, and doctor names it until then', async () => {
+    const examine = async () => {
+      const env = { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1', SCANFEED_API_KEY: 'key', DATABASE_URL: given.url };
+      const { findings } = JSON.parse((await runCommand(doctor, ['doctor', '--json'], { env })).out);
+      return findings.find(({ check }: { check: string }) => check === 'report indexes');
+    };
     await store({ nummer: 'RE-1' });
     await run('refresh');
     await run('index document_rechnung nummer');
     await bench.rows(sql`UPDATE pg_index SET indisvalid = false
       WHERE indexrelid = (SELECT oid FROM pg_class WHERE relname LIKE 'stored_%_nummer_idx')`);
     expect((await run('index --list')).out).toContain('invalid');
+    const message = expect.stringContaining('interrupted; run `scanfeed views index document_rechnung nummer` again');
+    expect(await examine()).toMatchObject({ outcome: 'warning', message });
     expect((await run('index document_rechnung nummer')).out).toContain('Created an index');
     expect((await run('index --list')).out).toContain(' valid');
+    expect(await examine()).toMatchObject({ outcome: 'ok', message: '1 index, all valid' });
   });
 
   it('index waits for reports that began before, however long they take', async () => {
