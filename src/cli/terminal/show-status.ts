@@ -2,6 +2,7 @@ import type { FeedReport, ReportedPass } from '../../storage/feeds/feed-report.j
 import type { RecentError } from '../../storage/feeds/recent-errors.js';
 import type { ReadingPace } from '../../sync/ports/index.js';
 import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
+import { type Column, table } from './table.js';
 
 type Line = readonly [name: string, value: string];
 
@@ -42,12 +43,23 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ...stuck(report),
     ...lastErrors(report),
   ];
-  return lines.map((line) => showLine(line, columns)).join('');
+  return lines.map((line) => showLine(line, columns)).join('') + positions(report);
 }
 
 function showLine([name, value]: Line, columns: number | null): string {
   return `${(name === '' ? '' : `${name}:`).padEnd(NAME_WIDTH)}${wrapIndented(printable(value), NAME_WIDTH, columns)}\n`;
 }
+
+function positions({ positions: earlier }: FeedReport): string {
+  return earlier.length === 0 ? '' : table(earlier, POSITIONS);
+}
+
+const POSITIONS: readonly Column<FeedReport['positions'][number]>[] = [
+  { head: 'CURSOR', cell: ({ id }) => id, right: true },
+  { head: 'NOTED', cell: ({ notedAt }) => formatTime(notedAt) },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : formatTime(deliveredUpTo)) },
+];
 
 const PASSES: Readonly<Record<string, string>> = {
   recent: 'Recent pass',

@@ -55,6 +55,18 @@ export interface FeedReport {
   readonly quarantinedLastAt: Date | null;
   /** The latest outages: ongoing ones first, newest first. */
   readonly recentErrors: readonly RecentError[];
+  /** The latest earlier positions of its cursor, newest first. */
+  readonly positions: readonly ReportedPosition[];
+}
+
+/** An earlier position of a feed. Times are ISO 8601. The cursor itself is not shown; the id identifies it. */
+export interface ReportedPosition {
+  readonly id: string;
+  readonly notedAt: string;
+  /** `checkpoint`, `rejected` or `rewind`. */
+  readonly reason: string;
+  /** Delivery time up to which the feed was read at this position, service clock. */
+  readonly deliveredUpTo: string | null;
 }
 
 /** An unfinished pass. Times are ISO 8601. */
@@ -73,6 +85,7 @@ export interface ReportedPass {
 const MAX_COUNTED = 100_000;
 /** Maximum number of recent changes that are searched for runs stored in the last five minutes. */
 const MAX_RECENT = 10_000;
+const POSITIONS_SHOWN = 5;
 
 /** Creates a function that reads the reports on all feeds of a schema. */
 export function createFeedReports({ db, tables }: StoreConnection) {
@@ -121,6 +134,10 @@ export function createFeedReports({ db, tables }: StoreConnection) {
           WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingNextTryAt",
         (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
           WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
+        COALESCE((SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
+            'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
+          FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
+            ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier), '[]') AS positions,
         COALESCE(${recentErrorsOf(tables)}, '[]') AS "recentErrors",
         COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
           SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 
 describe('status', () => {
-  it('shows freshness, leader, pending results and quarantine', async () => {
+  it('shows freshness, leader, pending results, quarantine and earlier cursors', async () => {
     const { out, exitCode } = await runCommand(status, ['status'], { env: env() });
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^Complete as of: +\S+Z \(\d.* ago\)$/m);
@@ -43,6 +43,7 @@ describe('status', () => {
     expect(out).toMatch(/^Leader: +\S+$/m);
     expect(out).toMatch(/^Runs: +2$/m);
     expect(out).toMatch(/^Last delivery: +\S+Z \(2\.0 h ago\)$/m);
+    expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
   });
 
   it('names a server that accepts no writes, and the remedy', async () => {
@@ -101,6 +102,7 @@ describe('status', () => {
         pendingSince: expect.stringMatching(/Z$/),
         pendingNextTryAt: expect.stringMatching(/Z$/),
         quarantinedLastAt: expect.stringMatching(/Z$/),
+        positions: [{ id: '1', reason: 'checkpoint' }],
       },
     ]);
   });
