@@ -1,8 +1,9 @@
 import { classifyError } from '../../core/errors.js';
+import type { CheckedEntry } from '../../sync/page/check-entries.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { postponed } from '../../sync/results/retry-pending.js';
-import { storeResult } from '../../sync/results/store-result.js';
+import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
 import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
@@ -38,10 +39,7 @@ export async function resolveRun(
     if (verdict.kind === 'pending') reason = verdict.reason;
     else {
       const { entry } = verdict;
-      const stored = await storeUnderLease(work, async (lease) => {
-        const outcome = await storeResult(store, lease, entry);
-        return outcome.kind === 'fenced' ? null : outcome;
-      });
+      const stored = await storeRun(entry, work, store);
       if (stored?.kind === 'stored')
         return { scanId, revision: entry.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
       if (stored !== null) reason = stored.reason;
@@ -53,6 +51,21 @@ export async function resolveRun(
   const failed = [postponed(run, reason, pendingRetryMs, retryAfterMs)];
   await withCurrentLease(work, async (lease) => ((await store.postponePending(lease, failed)) ? true : null));
   return { scanId, revision, outcome: 'pending', reason, detail: service.failureOf(scanId) };
+}
+
+/**
+ * Stores a run that was loaded through the single-run endpoint, under the current lease epoch. Resolves to null if PostgreSQL
+ * refuses one of the values.
+ */
+export function storeRun(
+  entry: CheckedEntry,
+  work: FeedCommandContext,
+  store: FeedStore,
+): Promise<Exclude<StoredResultOutcome, { kind: 'fenced' }> | null> {
+  return storeUnderLease(work, async (lease) => {
+    const outcome = await storeResult(store, lease, entry);
+    return outcome.kind === 'fenced' ? null : outcome;
+  });
 }
 
 /** A service that remembers its failures. */

@@ -1,17 +1,28 @@
+import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import * as get from '../../../src/cli/commands/get.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson, raw } from '../../support/entries.js';
+import { commitPending } from '../../support/pending.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
 let emulator: Emulator;
+let feed: TestFeed;
 let scans = 0;
 
 beforeAll(async () => {
   emulator = await startEmulator({ history: 0 });
 });
 afterAll(() => emulator.close());
-beforeEach(() => emulator.clearFaults());
+beforeEach(async () => {
+  emulator.clearFaults();
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory}`);
+  feed = await bench.takeFeed({ baseUrl: emulator.url });
+});
 
 /** A run that the single-run endpoint returns. */
 function known(answer: Record<string, unknown>): { scanId: string; body: string } {
@@ -23,6 +34,9 @@ function known(answer: Record<string, unknown>): { scanId: string; body: string 
 const service = () => ({ SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey });
 const show = (args: string, columns?: number) =>
   runCommand(get, ['get', ...args.split(' ')], { env: service(), ...(columns ? { columns } : {}) });
+const save = (args: string, env: Record<string, string> = {}) =>
+  runCommand(get, ['get', ...args.split(' '), '--save'], { env: { ...service(), DATABASE_URL: given.url, ...env } });
+const stored = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
 
 describe('get', () => {
   it('writes the answer of the service byte for byte when the output is a pipe', async () => {
@@ -107,7 +121,74 @@ describe('get', () => {
     expect(await show(scanId)).toMatchObject({ exitCode: 75, out: '' });
   });
 
-  it('requires a feeds file when --feed is given', async () => {
-    expect(await show('known --feed default')).toMatchObject({ exitCode: 64 });
+  it('saves a run with every digit, and reports when it is already stored', async () => {
+    const { scanId } = known({ revision: 2, data: { betrag: raw('1.10') } });
+    expect(await save(scanId)).toMatchObject({ exitCode: 0, err: 'revision 2 saved\n' });
+    expect(await stored(scanId)).toMatchObject({ revision: 2, data: '{"betrag": 1.10}', result_state: 'complete' });
+    expect(await save(scanId)).toMatchObject({ exitCode: 0, err: 'revision 2 was already stored\n' });
+  });
+
+  it('completes a pending result and its markdown without affecting a running daemon', async () => {
+    const { scanId } = known({ markdown: 'text' });
+    await commitPending(feed, { scanId });
+    expect(await save(`${scanId} --markdown`)).toMatchObject({ exitCode: 0, out: 'text\n', err: 'revision 1 saved\n' });
+    expect(await stored(scanId)).toMatchObject({ result_state: 'complete', markdown: 'text' });
+    expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
+  });
+
+  it('saves what the answer has when it says that it is truncated', async () => {
+    const { scanId } = known({ data: { betrag: raw('1.10') }, resultTruncated: true });
+    expect(await save(scanId, { SCANFEED_MARKDOWN: 'true' })).toMatchObject({ exitCode: 0, err: 'revision 1 saved\n' });
+    expect(await stored(scanId)).toMatchObject({
+      data: '{"betrag": 1.10}',
+      result_state: 'complete',
+      markdown_absent: true,
+    });
+  });
+
+  it('keeps the stored revision when it is newer', async () => {
+    const { scanId } = known({ revision: 1 });
+    await feed.commit([entryJson({ scanId, revision: 3 })]);
+    expect(await save(scanId)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('a newer revision is stored'),
+    });
+    expect(await stored(scanId)).toMatchObject({ revision: 3 });
+  });
+
+  it.each([
+    [
+      'a run that is still processing',
+      { status: 'processing', data: undefined },
+      75,
+      /not saved: it is still processing/,
+    ],
+    ['a run without its result', { data: undefined, resultTruncated: true }, 1, /not saved: .* without its result/],
+    ['a run that leaves the test mode open', { partnerTestMode: undefined }, 1, /not saved: .* in test mode/],
+    ['an unusable run', { revision: 0 }, 1, /not saved: .* an unusable run/],
+    ['a value that PostgreSQL refuses', { data: { n: raw('1e131072') } }, 1, /not saved: /],
+  ])('shows, but does not save, %s', async (_, answer, exitCode, message) => {
+    const { scanId, body } = known(answer);
+    const result = await save(scanId);
+    expect(result).toMatchObject({ exitCode, out: `${body}\n`, err: expect.stringMatching(message) });
+    expect(await stored(scanId)).toBeUndefined();
+  });
+
+  it('refuses a run when it belongs to another feed or service', async () => {
+    const { scanId } = known({});
+    await feed.commit([entryJson({ scanId })]);
+    await bench.takeFeed({ name: 'other', baseUrl: emulator.url });
+    expect(await save(`${scanId} --feed other`)).toMatchObject({
+      exitCode: 1,
+      out: '',
+      err: expect.stringContaining('add --feed default'),
+    });
+    const elsewhere = { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1' };
+    expect(await save(scanId, elsewhere)).toMatchObject({
+      exitCode: 1,
+      out: '',
+      err: expect.stringContaining('scanfeed forget'),
+    });
+    expect(await show(`${scanId} --feed default`)).toMatchObject({ exitCode: 64 });
   });
 });

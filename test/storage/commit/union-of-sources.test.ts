@@ -66,7 +66,7 @@ async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Prom
   return scanId;
 }
 
-/** The answer for an earlier revision has this one, and the feed lists it afterwards. */
+/** The run is loaded on its own, and the feed lists it afterwards (`scanfeed get --save`). */
 async function beforeItsEntry(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
