@@ -84,11 +84,10 @@ export class ProcessLease {
   /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     const { clock, store } = this.parts;
-    for (let pauseMs = this.#intervalMs(); !signal.aborted; ) {
-      await clock.sleep(pauseMs, signal);
-      const begunAt = clock.monotonic();
+    for (let begunAt = clock.monotonic(); !signal.aborted; ) {
+      await this.#pause(begunAt, signal);
+      begunAt = clock.monotonic();
       if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
-      pauseMs = pauseUntilPoll(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
     if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
@@ -119,6 +118,17 @@ export class ProcessLease {
 
   #hasJoined(): boolean {
     return this.#renewedAt > Number.NEGATIVE_INFINITY;
+  }
+
+  /** Waits until the next renewal is due. A process that begins to stand by meanwhile does not wait for that of a leader. */
+  async #pause(begunAt: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.parts;
+    const endedAt = clock.monotonic();
+    for (let pausedMs = 0; !signal.aborted; pausedMs = clock.monotonic() - endedAt) {
+      const leftMs = pauseUntilPoll(this.#intervalMs(), endedAt - begunAt) - pausedMs;
+      if (leftMs < 1) return; // timers have whole milliseconds
+      await clock.sleep(Math.min(leftMs, STANDBY_INTERVAL_MS), signal);
+    }
   }
 
   /** Time between two renewals, milliseconds. */

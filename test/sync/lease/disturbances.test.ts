@@ -110,6 +110,18 @@ describe('no feed changes its process', () => {
   });
 });
 
+it('leads the feeds of a process that stops soon after it has joined, even if the time to live is an hour', async () => {
+  const cluster = new LeaseCluster();
+  cluster.start(FEEDS, { leaseTtlMs: HOUR_MS });
+  await cluster.settle();
+  const joined = cluster.start(FEEDS, { leaseTtlMs: HOUR_MS });
+  while (joined.leads.size === 0) await cluster.clock.advance(100);
+  await cluster.stop(joined);
+  await cluster.clock.advance(STANDBY_MS + 500);
+  expect(await cluster.allLed()).toEqual([...FEEDS].sort());
+  await cluster.stopAll();
+});
+
 describe('all feeds are led by the processes that live, evenly', () => {
   it('when the database fails over and loses that feeds were taken', async () => {
     const cluster = new LeaseCluster();

@@ -68,7 +68,7 @@ describe('a process', () => {
     const { clock, process, renewals } = setup();
     await process.join();
     expect(process.mayTake('a', null)).toBe(true);
-    await clock.advance(2 * TTL_MS);
+    await clock.advance(2 * TTL_MS + STANDBY_MS);
     expect(apart(renewals.slice(1).map(({ at }) => at))).toEqual(Array(5).fill(TTL_MS / 3));
   });
 
@@ -77,6 +77,17 @@ describe('a process', () => {
     await process.join();
     await clock.advance(TTL_MS);
     expect(renewals.map(({ at }) => at)).toEqual(renewals.map((_, index) => index * STANDBY_MS));
+  });
+
+  it('renews it within 1.5 s once it stands by for a feed, even if it has led all of its feeds before', async () => {
+    const { clock, process, renewals } = setup({ ttlMs: 3_600_000 });
+    await process.join();
+    expect(process.mayTake('a', null)).toBe(true);
+    await clock.advance(60_000);
+    const before = renewals.length;
+    process.share.follow('b');
+    await clock.advance(STANDBY_MS);
+    expect(renewals).toHaveLength(before + 1);
   });
 
   it.each([3_000, 5_000, 3_600_000])('is always alive when the time to live is %i ms', async (ttlMs) => {
