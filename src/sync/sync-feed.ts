@@ -60,6 +60,6 @@ async function lead(lease: LeaseGrant, context: LeaderContext, signal: AbortSign
     context.observer.leading(null);
     context.observer.caughtUp(null);
     context.observer.reading('feed', null);
-    await context.leases.release(lease);
+    await context.leases.release(lease.feed);
   }
 }

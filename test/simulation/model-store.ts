@@ -122,9 +122,9 @@ export class ModelStore implements FeedStore, ProcessStore {
     return { feed: identity.name, holder, epoch: feed.epoch, filtersBefore: changed ? before : null };
   }
 
-  async releaseLease(lease: LeaseGrant): Promise<void> {
-    const feed = this.#held(lease);
-    if (feed !== null) feed.holder = null;
+  async releaseLease({ feed: name, holder }: Pick<LeaseGrant, 'feed' | 'holder'>): Promise<void> {
+    const feed = this.feeds.get(name);
+    if (feed?.holder === holder) feed.holder = null;
   }
 
   async renewProcess({ holder, feeds, unusable, ttlMs }: ProcessRenewal): Promise<LivingProcesses> {

@@ -125,7 +125,7 @@ export class LeaseProcess {
       this.leads.set(feed, lease);
       await keepLease(lease, context, createUnfinishedWork(), signal);
       this.leads.delete(feed);
-      await leases.release(lease);
+      await leases.release(feed);
     }
     leases.unfollow(feed);
   }

@@ -5,7 +5,7 @@ import type { FeedIdentity, LeaseStore } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { beginHistoryPass } from '../passes/passes.js';
-import { isHeld, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import { isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import { quoted, type Tables } from '../tables/schema.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
@@ -124,8 +124,10 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
       return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
     },
 
-    async releaseLease(lease) {
-      await sql`UPDATE ${tables.feeds} SET lease_holder = NULL, lease_home = NULL WHERE ${isHeld(lease)}`.execute(db);
+    async releaseLease({ feed, holder }) {
+      await sql`
+        UPDATE ${tables.feeds} SET lease_holder = NULL, lease_home = NULL
+        WHERE name = ${feed} AND lease_holder = ${holder}`.execute(db);
     },
   };
 }

@@ -39,6 +39,8 @@ export type FeedsRead =
 /** The feeds that a process follows in a schema. It reads them at intervals, in one statement, for leaders and standbys alike. */
 export class FeedLeases {
   readonly #followed = new Set<string>();
+  /** Feeds that may name this process without its knowledge: the answer to the last take has not arrived. */
+  readonly #perhapsTaken = new Set<string>();
   readonly #wakeUp;
   readonly #listener: ProcessListener;
   readonly #limitTaking = limitConcurrency(TAKEN_AT_ONCE);
@@ -74,6 +76,7 @@ export class FeedLeases {
   unfollow(feed: string): void {
     this.process.share.unfollow(feed);
     this.#followed.delete(feed);
+    if (this.#perhapsTaken.delete(feed)) void this.release(feed);
     if (this.#followed.size > 0) return;
     this.process.unlisten(this.#listener);
     this.#followsNone.abort();
@@ -99,7 +102,9 @@ export class FeedLeases {
       if (!process.mayTake(feed.name, storedHolder)) return null;
       let lease: LeaseGrant | null = null;
       try {
+        this.#perhapsTaken.add(feed.name);
         lease = await schema.store.acquireLease(feed, process.holder);
+        this.#perhapsTaken.delete(feed.name);
         return lease;
       } finally {
         if (lease === null) process.share.release(feed.name);
@@ -109,9 +114,12 @@ export class FeedLeases {
   }
 
   /** Gives a feed back, so that another process need not wait for the end of this one. Never rejects. */
-  async release(lease: LeaseGrant): Promise<void> {
-    this.process.share.release(lease.feed);
-    await this.process.retryUntilDone(() => this.schema.store.releaseLease(lease));
+  async release(feed: string): Promise<void> {
+    const { share, holder } = this.process;
+    share.release(feed);
+    await this.process.retryUntilDone(async () => {
+      if (!share.leads(feed)) await this.schema.store.releaseLease({ feed, holder }); // else it was taken again meanwhile
+    });
   }
 
   /** Reads until no feed is followed. */

@@ -80,7 +80,12 @@ export class FeedShare {
 
   /** Returns whether the process leads all of these feeds, or is taking them. False if there are none yet. */
   leadsAll(feeds: ReadonlySet<string> = this.#followed): boolean {
-    return feeds.size > 0 && [...feeds].every((feed) => this.#led.has(feed));
+    return feeds.size > 0 && [...feeds].every((feed) => this.leads(feed));
+  }
+
+  /** Returns whether the process leads a feed, or is taking it. */
+  leads(feed: string): boolean {
+    return this.#led.has(feed);
   }
 
   /** Takes a feed, even beyond the share, that already belongs to this process. */

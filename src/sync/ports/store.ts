@@ -87,8 +87,8 @@ export interface LeaseStore {
    * perhaps of a process that was killed, locks the feed.
    */
   acquireLease(feed: FeedIdentity, holder: string): Promise<LeaseGrant | null>;
-  /** Gives the feed back, so that another process may take it at once. */
-  releaseLease(lease: LeaseGrant): Promise<void>;
+  /** Gives the feed back if it names this holder, so that another process may take it at once. */
+  releaseLease(lease: Pick<LeaseGrant, 'feed' | 'holder'>): Promise<void>;
 }
 
 /** Keeps the leases of processes. */

@@ -54,7 +54,7 @@ it('takes and keeps the leases of feeds when all connections for other statement
       feeds: new Map([[feed.name, expect.objectContaining({ holder: lease.holder, epoch: lease.epoch })]]),
     });
     await isRenewed();
-    await leases.release(lease);
+    await leases.release(lease.feed);
     leases.unfollow(feed.name);
   });
   await close();

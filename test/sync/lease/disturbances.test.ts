@@ -263,32 +263,55 @@ it('feeds do not change processes again and again while no process can renew its
   await cluster.stopAll();
 });
 
-it('a feed that its process no longer follows is led by another one, even if its release failed', async () => {
-  const clock = new VirtualClock();
-  const store = new ModelStore(clock.monotonic);
-  const start = (holder: string, feeds: readonly string[]) => {
-    const process = processLease({ clock, store, holder, ttlMs: TTL_MS });
-    const shared = { clock, store, service: new ModelService(), process };
-    const { leases } = engineContext(shared);
-    const left = new AbortController();
-    const kept = process.keep(left.signal);
-    const followed = feeds.map((name) => {
-      const stop = new AbortController();
-      const done = syncFeed(engineContext({ ...shared, leases, identity: { name } }), stop.signal);
-      return { stop, done };
-    });
-    return { followed, left, kept };
+describe('a feed that its process no longer follows', () => {
+  /** Processes that follow feeds in one database. */
+  const setup = () => {
+    const clock = new VirtualClock();
+    const store = new ModelStore(clock.monotonic);
+    const start = (holder: string, feeds: readonly string[]) => {
+      const process = processLease({ clock, store, holder, ttlMs: TTL_MS });
+      const shared = { clock, store, service: new ModelService(), process };
+      const { leases } = engineContext(shared);
+      void process.keep(new AbortController().signal);
+      return feeds.map((name) => {
+        const stop = new AbortController();
+        void syncFeed(engineContext({ ...shared, leases, identity: { name } }), stop.signal);
+        return stop;
+      });
+    };
+    return { clock, store, start };
   };
-  const first = start('first', ['removed', 'kept']);
-  await clock.advance(TTL_MS);
-  const releaseLease = store.releaseLease.bind(store);
-  store.releaseLease = () => Promise.reject(new Error('the connection was cut'));
-  first.followed[0]?.stop.abort();
-  await clock.advance(1_000);
-  store.releaseLease = releaseLease;
-  start('second', ['removed']);
-  await clock.advance(10 * 60_000);
-  expect(store.feeds.get('removed')).toMatchObject({ holder: 'second' });
+
+  it('is led by another one, even if its release failed', async () => {
+    const { clock, store, start } = setup();
+    const [removed] = start('first', ['removed', 'kept']);
+    await clock.advance(TTL_MS);
+    const releaseLease = store.releaseLease.bind(store);
+    store.releaseLease = () => Promise.reject(new Error('the connection was cut'));
+    removed?.abort();
+    await clock.advance(1_000);
+    store.releaseLease = releaseLease;
+    start('second', ['removed']);
+    await clock.advance(10 * 60_000);
+    expect(store.feeds.get('removed')).toMatchObject({ holder: 'second' });
+  });
+
+  it('is led by another one, even if the answer to its take was lost when it stopped', async () => {
+    const { clock, store, start } = setup();
+    const acquireLease = store.acquireLease.bind(store);
+    let removed: AbortController | undefined;
+    store.acquireLease = async (feed, holder) => {
+      const lease = await acquireLease(feed, holder);
+      if (feed.name !== 'removed' || holder !== 'first') return lease;
+      removed?.abort();
+      throw new StoreFailure('connection');
+    };
+    [removed] = start('first', ['removed', 'kept']);
+    await clock.advance(TTL_MS);
+    start('second', ['removed']);
+    await clock.advance(10 * 60_000);
+    expect(store.feeds.get('removed')).toMatchObject({ holder: 'second' });
+  });
 });
 
 it('an outage costs no more statements when a process leads many feeds', async () => {

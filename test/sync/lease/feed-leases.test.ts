@@ -464,7 +464,7 @@ describe('a lease', () => {
     const { store, live, begin, take, leases } = setup();
     await live('other', 2, 3_600_000);
     await begin('a', 'b');
-    await leases.release(await take('a'));
+    await leases.release((await take('a')).feed);
     expect(store.feeds.get('a')).toMatchObject({ holder: null });
     expect(await take('b')).toMatchObject({ feed: 'b' });
   });
@@ -481,7 +481,7 @@ describe('a lease', () => {
       },
     });
     await begin('a');
-    void leases.release(await clock.run(take('a')));
+    void leases.release((await clock.run(take('a'))).feed);
     await clock.advance(9_000);
     expect(sent).toBe(1);
     await clock.advance(3_000);
@@ -494,7 +494,7 @@ describe('a lease', () => {
     });
     await live('other', 2, 3_600_000);
     await begin('a', 'b');
-    await leases.release(await take('a'));
+    await leases.release((await take('a')).feed);
     expect(await take('b')).toMatchObject({ feed: 'b' });
   });
 });
