@@ -6,7 +6,10 @@ import { FeedShare } from './feed-share.js';
 
 /** Number of renewals within the time to live of a lease. Two in a row may fail. */
 const RENEWALS_PER_TTL = 3;
-/** Maximum time between two renewals of a process that stands by for feeds, milliseconds: they wait for it to notice that another ended. */
+/**
+ * Maximum time between two renewals of a process that is not alone or stands by for feeds, milliseconds: they wait for it to notice that
+ * another ended.
+ */
 const STANDBY_INTERVAL_MS = 1_500;
 
 export interface ProcessParts {
@@ -84,10 +87,11 @@ export class ProcessLease {
   /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     const { clock, store } = this.parts;
-    for (let begunAt = clock.monotonic(); !signal.aborted; ) {
-      await this.#pause(begunAt, signal);
-      begunAt = clock.monotonic();
+    for (let pauseMs = this.#intervalMs(); !signal.aborted; ) {
+      await clock.sleep(pauseMs, signal);
+      const begunAt = clock.monotonic();
       if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
+      pauseMs = pauseUntilPoll(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
     if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
@@ -120,21 +124,11 @@ export class ProcessLease {
     return this.#renewedAt > Number.NEGATIVE_INFINITY;
   }
 
-  /** Waits until the next renewal is due. A process that begins to stand by meanwhile does not wait for that of a leader. */
-  async #pause(begunAt: number, signal: AbortSignal): Promise<void> {
-    const { clock } = this.parts;
-    const endedAt = clock.monotonic();
-    for (let pausedMs = 0; !signal.aborted; pausedMs = clock.monotonic() - endedAt) {
-      const leftMs = pauseUntilPoll(this.#intervalMs(), endedAt - begunAt) - pausedMs;
-      if (leftMs < 1) return; // timers have whole milliseconds
-      await clock.sleep(Math.min(leftMs, STANDBY_INTERVAL_MS), signal);
-    }
-  }
-
-  /** Time between two renewals, milliseconds. */
+  /** Time between two renewals, milliseconds. A process that leads all of its feeds may give some to another that has just joined. */
   #intervalMs(): number {
     const intervalMs = this.ttlMs / RENEWALS_PER_TTL;
-    return this.share.leadsAll() ? intervalMs : Math.min(intervalMs, STANDBY_INTERVAL_MS);
+    const isAlone = this.#living.size <= 1;
+    return isAlone && this.share.leadsAll() ? intervalMs : Math.min(intervalMs, STANDBY_INTERVAL_MS);
   }
 
   /** Renews the lease for the first time, and ends those of dead predecessors: later, two containers might end each other's. */
