@@ -35,6 +35,16 @@ const json = async (args: readonly string[]) => {
   const { out, ...rest } = await run([...args, '--json']);
   return { ...rest, files: JSON.parse(out) as SubmittedFile[] };
 };
+/** A submitted file whose run is processing. */
+const submitted = {
+  outcome: 'submitted',
+  status: 'processing',
+  idempotencyKey: 'key',
+  statusUrl: null,
+  failureReason: null,
+  error: null,
+  problem: null,
+} as const;
 let made = 0;
 const other = () => pdf(`number ${++made}`);
 
@@ -357,8 +367,6 @@ describe('submit', () => {
         return rawRun(JSON.stringify({ scanId, status: requests.length <= 40 ? 'processing' : 'completed' }));
       },
     };
-    const nothing = { statusUrl: null, failureReason: null, error: null, problem: null };
-    const submitted = { outcome: 'submitted', status: 'processing', idempotencyKey: 'key', ...nothing } as const;
     const ignore = () => undefined;
     const { signal } = new AbortController();
     setMaxListeners(0, signal);
@@ -385,8 +393,6 @@ describe('submit', () => {
     };
     const { signal } = new AbortController();
     const reported: string[] = [];
-    const nothing = { statusUrl: null, failureReason: null, error: null, problem: null };
-    const submitted = { outcome: 'submitted', status: 'processing', idempotencyKey: 'key', ...nothing } as const;
     const options = { service: obeyRetryAfter(service, clock), clock, signal, concurrency: 1 };
     const ended = awaitRuns(
       ['a', 'b', 'c'].map((scanId) => ({ ...submitted, file: scanId, scanId })),
