@@ -40,19 +40,19 @@ const MISTAKES: readonly (readonly [form: RegExp, mistake: string])[] = [
     'it contains an @ after a /; in the role and the password, / is written as %2F and @ as %40',
   ],
   [/[?&][^=&]+(&|$)/, 'it has a parameter without =; in the role and the password, ? is written as %3F'],
-  [/^\w+:\/\/[^/?]*,[^/?@]*([/?]|$)/, `its host must be ${PARAMETERS.host.allowed}`],
+  [/^\w+:\/\/[^/?]*,[^/?@]*([/?]|$)/, `its host must be ${PARAMETERS.host.description}`],
 ];
 
 /** The URL form of libpq's connection string (PostgreSQL documentation, 34.1.1.2), with one host. */
-export const databaseUrl: Kind<ConnectionParameters> = {
-  allowed: 'postgres://user:password@host:port/database?sslmode=…, special characters as %XX',
-  schema: z.string().transform((given, context) => {
+export const databaseUrl: Kind<ConnectionParameters> = z
+  .string()
+  .transform((given, context) => {
     const parameters = readUrl(given.trim());
     if (typeof parameters !== 'string') return parameters;
     context.addIssue({ code: 'custom', message: parameters }); // without `input`: it holds the password
     return z.NEVER;
-  }),
-};
+  })
+  .describe('postgres://user:password@host:port/database?sslmode=…, special characters as %XX');
 
 /** Returns the parameters, or a description of the mistake. It never quotes a value, which may be part of the password. */
 function readUrl(url: string): ConnectionParameters | string {
@@ -81,8 +81,8 @@ function splitUrl(url: string): Record<string, string> {
 function findMistake(given: readonly (readonly [name: string, value: string])[], url: string): string | null {
   for (const [name, value] of given) {
     const kind = KINDS.get(name);
-    if (kind?.schema.safeParse(value).success) continue;
-    if (kind !== undefined) return `its ${name} must be ${kind.allowed}`;
+    if (kind?.safeParse(value).success) continue;
+    if (kind !== undefined) return `its ${name} must be ${kind.description}`;
     if (!url.includes('@', url.indexOf('?'))) return `its parameter ${name} is not supported`;
     return 'it has a parameter that is not supported; in the role and the password, ? is written as %3F'; // perhaps a password
   }

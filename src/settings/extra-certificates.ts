@@ -9,10 +9,10 @@ import { VARIABLES } from './variables.js';
  */
 export function readExtraCertificates(reader: Reader): () => Promise<readonly string[] | undefined> {
   const { name } = VARIABLES.extraCaCerts;
+  const allowed = 'certificates (PEM)';
+  const secretVariable = { ...VARIABLES.extraCaCerts, schema: pemCertificates, allowed, secret: true };
   const path = reader.env[name];
-  const file = path
-    ? reader.fileSecret({ ...VARIABLES.extraCaCerts, ...pemCertificates, secret: true }, name, path)
-    : null;
+  const file = path ? reader.fileSecret(secretVariable, name, path) : null;
   return async () => {
     const changed = await file?.current();
     return changed === undefined || changed === file?.() ? undefined : [...nodeCertificates(), changed];

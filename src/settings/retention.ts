@@ -8,17 +8,19 @@ const MAX_DAYS = 36_500;
 export type Retention = Readonly<Record<(typeof TABLES)[number], number | null>>;
 
 /** `730` for all tables, or by table: `runs=730,run_history=90`. Tables that are not named have no limit. */
-export const retention: Kind<Retention> = {
-  allowed: `off, a number of days from 1 to ${MAX_DAYS}, or one for each of ${TABLES.join(', ')}, such as runs=730,run_history=90`,
-  schema: z.string().transform((text, context) => {
+export const retention: Kind<Retention> = z
+  .string()
+  .transform((text, context) => {
     const days = daysOf(text);
     if (text === 'off' || days !== null) return { runs: days, run_history: days, quarantine: days };
     const kept = byTable(text);
     if (kept !== null) return kept;
     context.addIssue({ code: 'custom', message: '', input: text });
     return z.NEVER;
-  }),
-};
+  })
+  .describe(
+    `off, a number of days from 1 to ${MAX_DAYS}, or one for each of ${TABLES.join(', ')}, such as runs=730,run_history=90`,
+  );
 
 function byTable(text: string): Retention | null {
   const kept: Record<keyof Retention, number | null> = { runs: null, run_history: null, quarantine: null };

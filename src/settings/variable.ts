@@ -5,7 +5,10 @@ export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'admin', 'pro
 export type Group = (typeof GROUPS)[number];
 
 /** An environment variable: how it is parsed, and how errors and docs/settings.md describe it. */
-export interface Variable<T = unknown> extends Kind<T> {
+export interface Variable<T = unknown> {
+  readonly schema: Kind<T>;
+  /** Description of the allowed values. */
+  readonly allowed: string;
   readonly name: string;
   readonly group: Group;
   readonly meaning: string;
@@ -27,10 +30,10 @@ type VariableKey = readonly [group: Group, name: string];
 
 const declared = <T, Given extends T>(
   [group, name]: VariableKey,
-  kind: Kind<Given>,
+  schema: Kind<Given>,
   meaning: string,
   rest: VariableOptions & { readonly default: string | null; readonly required: boolean },
-): Variable<T> => ({ ...kind, secret: false, ...rest, group, name, meaning });
+): Variable<T> => ({ schema, allowed: schema.description ?? '', secret: false, ...rest, group, name, meaning });
 
 export const required = <T>(
   key: VariableKey,

@@ -26,10 +26,10 @@ export const intervalOption = durationOption(durationKind('1s', '1d'));
 /** The same for `30d`. */
 export const periodOption = durationOption(window);
 
-function durationOption({ allowed, schema }: ReturnType<typeof durationKind>): (text: string) => number {
+function durationOption(kind: ReturnType<typeof durationKind>): (text: string) => number {
   return (text) => {
-    const { success, data } = schema.safeParse(text);
-    if (!success) throw new InvalidArgumentError(`Expected ${allowed}.`);
+    const { success, data } = kind.safeParse(text);
+    if (!success) throw new InvalidArgumentError(`Expected ${kind.description}.`);
     return data;
   };
 }
@@ -40,7 +40,7 @@ function durationOption({ allowed, schema }: ReturnType<typeof durationKind>): (
  */
 export function timeOption(now: () => number): (text: string) => Date {
   return (text) => {
-    const ago = window.schema.safeParse(text);
+    const ago = window.safeParse(text);
     if (ago.success) return new Date(now() - ago.data);
     const time = readTimestamp(DAY.test(text) ? `${text}T00:00:00Z` : text);
     if (time === null || time.zoneAdded) {
