@@ -27,25 +27,7 @@ export { type FeedPage, type GetRunOptions, RecognitionClient } from './library/
 export type { SortedEntries } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
 export type { Cancellable, ServiceClientOptions as RecognitionClientOptions, SubmitResult } from './service/client.js';
-export {
-  BodyTooLargeError,
-  CutBodyError,
-  NotJsonError,
-  TooManyEntriesError,
-  TooManyValuesError,
-  WrongShapeError,
-} from './service/errors/body-errors.js';
-export {
-  ApiKeyError,
-  BadHttpError,
-  CertificateError,
-  ClientClosedError,
-  ConnectionError,
-  InvalidArgumentError,
-  ProxyError,
-  TimeoutError,
-} from './service/errors/request-errors.js';
-export { ServiceError } from './service/errors/service-error.js';
+export { InvalidArgumentError, ServiceError } from './service/errors/service-error.js';
 export { HttpStatusError, type Operation } from './service/errors/status-errors.js';
 export type { FeedQuery } from './service/feed-query.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/http/dispatcher.js';

@@ -1,5 +1,5 @@
 import { type Cancellable, requireOptions, ServiceClient } from '../service/client.js';
-import { WrongShapeError } from '../service/errors/body-errors.js';
+import { wrongShapeError } from '../service/errors/body-errors.js';
 import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
 import { readUntilRecognized } from '../service/run-pauses.js';
 import { sleepUntilAny } from '../sync/waiting/wake-up.js';
@@ -43,15 +43,15 @@ export class RecognitionClient extends ServiceClient {
   /**
    * Reads a single run in full (interface 4.3). Its status may be `processing`, and its revision newer than that of the feed's
    * entry.
-   * @throws WrongShapeError if the answer does not match the interface or is another run
+   * @throws ServiceError of the kind `wrong_shape` if the answer does not match the interface or is another run
    */
   async getRun(scanId: string, options: GetRunOptions = {}, ...more: readonly never[]): Promise<Run> {
     requireOptions(options, more);
     const { markdown = false, signal } = options;
     const { body } = await this.readRun(scanId, { markdown }, signal);
     const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);
-    if (isUnusable(run)) throw new WrongShapeError(200, 'the run', [run.detail]);
-    if (run.scanId !== scanId) throw new WrongShapeError(200, 'the run', ['scanId (another run)']);
+    if (isUnusable(run)) throw wrongShapeError(200, 'the run', [run.detail]);
+    if (run.scanId !== scanId) throw wrongShapeError(200, 'the run', ['scanId (another run)']);
     return run;
   }
 

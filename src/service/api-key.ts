@@ -1,4 +1,4 @@
-import { ApiKeyError } from './errors/request-errors.js';
+import { ServiceError } from './errors/service-error.js';
 
 /** A bearer key, or a function that returns it. The function is called before every request, so that the key can be rotated. */
 export type ApiKeySource = string | (() => string | Promise<string>);
@@ -10,7 +10,7 @@ export function isApiKey(key: unknown): boolean {
 
 /**
  * Returns the key to send. Its characters are checked first, because HTTP libraries quote a header that they refuse.
- * @throws ApiKeyError without the key
+ * @throws ServiceError without the key
  */
 export async function currentApiKey(source: ApiKeySource): Promise<string> {
   let key: unknown;
@@ -18,15 +18,14 @@ export async function currentApiKey(source: ApiKeySource): Promise<string> {
     key = typeof source === 'function' ? await source() : source;
   } catch (error) {
     const code = (error as { code?: unknown } | null)?.code;
-    throw new ApiKeyError(
-      `the API key could not be read${typeof code === 'string' ? ` (${code})` : ''}; check the file that contains it`,
-    );
+    throw unusable(`could not be read${typeof code === 'string' ? ` (${code})` : ''}; check the file that contains it`);
   }
-  if (typeof key !== 'string' || key === '') throw new ApiKeyError('the API key is empty; set one');
-  if (!isApiKey(key)) {
-    throw new ApiKeyError(
-      'the API key contains a character that is not allowed, such as a space or a line break; set it again',
-    );
-  }
+  if (typeof key !== 'string' || key === '') throw unusable('is empty; set one');
+  if (!isApiKey(key))
+    throw unusable('contains a character that is not allowed, such as a space or a line break; set it again');
   return key;
+}
+
+function unusable(reason: string): ServiceError {
+  return new ServiceError('api_key', 'hold', `the API key ${reason}`);
 }

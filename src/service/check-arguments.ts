@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from './errors/request-errors.js';
+import { InvalidArgumentError } from './errors/service-error.js';
 
 /** @param message names the argument, not its value @throws InvalidArgumentError */
 export function requireArgument(isValid: boolean, message: string): asserts isValid {

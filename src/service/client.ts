@@ -7,8 +7,9 @@ import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../s
 import { type ApiKeySource, isApiKey } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import { atLeastOne, requireArgument, requireFunctions } from './check-arguments.js';
-import { TooManyEntriesError, WrongShapeError } from './errors/body-errors.js';
-import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
+import { wrongShapeError } from './errors/body-errors.js';
+import { clientClosedError } from './errors/connection-errors.js';
+import { InvalidArgumentError, ServiceError } from './errors/service-error.js';
 import type { BodyOptions } from './http/body.js';
 import { createDispatcher } from './http/dispatcher.js';
 import {
@@ -145,8 +146,8 @@ export class ServiceClient implements FeedService {
       signal,
     );
     const page = jsonObject(answer, 'the page');
-    if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
-    if (page.items.length > MAX_RUNS) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
+    if (!Array.isArray(page.items)) throw wrongShapeError(answer.status, 'the page', ['items']);
+    if (page.items.length > MAX_RUNS) throw tooManyEntries(answer.status, page.items.length, request.limit);
     return {
       body,
       items: page.items,
@@ -178,9 +179,9 @@ export class ServiceClient implements FeedService {
     return { body, facts, places, run: jsonObject(answer, 'the run') };
   }
 
-  /** Cancels running requests with `ClientClosedError` and closes the client's own connections. */
+  /** Cancels running requests and closes the client's own connections. */
   async close(): Promise<void> {
-    this.#closed.abort(new ClientClosedError());
+    this.#closed.abort(clientClosedError());
     await this.#ownDispatcher?.destroy();
   }
 
@@ -194,6 +195,12 @@ export class ServiceClient implements FeedService {
   #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {
     return exchange(request, this.#http, signal);
   }
+}
+
+/** Returns the error for a page with far more entries than the interface allows. */
+function tooManyEntries(status: number, entries: number, limit: number): ServiceError {
+  const message = `the service answered ${status} with a page of ${entries} entries, though at most ${limit} were requested; none of them is stored; ask its operators to respect the page size (limit, interface 4.2)`;
+  return new ServiceError('too_many_entries', 'hold', message, { status });
 }
 
 /** Returns the cursor of a page; null: none; empty: it is not a string, so it cannot be used. */

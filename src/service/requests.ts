@@ -2,7 +2,7 @@ import { FormData } from 'undici';
 import { filterParameters, UNFILTERED } from '../core/feed-filters.js';
 import type { FeedRequest } from '../sync/ports/index.js';
 import { atLeastOne, requireArgument } from './check-arguments.js';
-import { InvalidArgumentError } from './errors/request-errors.js';
+import { InvalidArgumentError } from './errors/service-error.js';
 import { dateOf } from './feed-query.js';
 
 const ENVIRONMENTS: ReadonlySet<string> = new Set(['prod', 'test', 'all']);

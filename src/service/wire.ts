@@ -1,4 +1,4 @@
-import { WrongShapeError } from './errors/body-errors.js';
+import { wrongShapeError } from './errors/body-errors.js';
 
 /** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -22,19 +22,19 @@ interface JsonAnswer {
   readonly value: unknown;
 }
 
-/** Checks only that a response is an object, and returns it. @throws WrongShapeError */
+/** Checks only that a response is an object, and returns it. @throws ServiceError of the kind `wrong_shape` */
 export function jsonObject({ status, value }: JsonAnswer, place: string): JsonObject {
-  if (!isJsonObject(value)) throw new WrongShapeError(status, place, ['not an object']);
+  if (!isJsonObject(value)) throw wrongShapeError(status, place, ['not an object']);
   return value;
 }
 
 /**
  * Returns the response to a submission. Only the scan id is required: without the rest the run exists all the same.
- * @throws WrongShapeError with fields, never values
+ * @throws ServiceError with fields, never values
  */
 export function readSubmission(answer: JsonAnswer): Submission {
   const { scanId, status, statusUrl } = jsonObject(answer, 'the response');
-  if (!isText(scanId) || scanId === '') throw new WrongShapeError(answer.status, 'the response', ['scanId']);
+  if (!isText(scanId) || scanId === '') throw wrongShapeError(answer.status, 'the response', ['scanId']);
   const stated = isRunStatus(status) ? status : null;
   return {
     scanId,

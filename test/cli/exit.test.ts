@@ -1,18 +1,18 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { CommandFailure, explain } from '../../src/cli/context/exit.js';
-import { BodyTooLargeError, NotJsonError, WrongShapeError } from '../../src/service/errors/body-errors.js';
-import { ConnectionError } from '../../src/service/errors/request-errors.js';
+import { bodyTooLargeError, notJsonError, wrongShapeError } from '../../src/service/errors/body-errors.js';
+import { noResponseError } from '../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
 
-const body = { size: 300, sha256Prefix: '0123abcd' };
+const body = Buffer.alloc(300);
 const answered = (status: number) => httpStatusError({ operation: 'feed', status });
 const sqlstate = (code: string) => databaseError(Object.assign(new Error('secret'), { code, severity: 'ERROR' }));
 
 test.each([
-  ['a maintenance page in HTML', new NotJsonError(200, 'another content type', body)],
-  ['a service without a connection', new ConnectionError('https://service.example', 'ECONNREFUSED')],
+  ['a maintenance page in HTML', notJsonError(200, 'another content type', body)],
+  ['a service without a connection', noResponseError('https://service.example', 'ECONNREFUSED')],
   ['an internal error of the service', answered(503)],
   ['too many requests', answered(429)],
   ['a lost database', databaseError(new Error('terminated'))],
@@ -24,8 +24,8 @@ test.each([
 test.each([
   ['a refused key', answered(401)],
   ['a redirect', answered(302)],
-  ['JSON of another shape', new WrongShapeError(200, 'the page', ['items'])],
-  ['an answer that is too large', new BodyTooLargeError(1_000)],
+  ['JSON of another shape', wrongShapeError(200, 'the page', ['items'])],
+  ['an answer that is too large', bodyTooLargeError(1_000)],
   ['a refused login', sqlstate('28P01')],
   ['a schema that does not fit', new SchemaMismatch('run `scanfeed migrate`')],
 ])('%s wants somebody to change something: 1', (_, error) => {
@@ -50,7 +50,7 @@ test('explain reports any other error as a bug with its stack', () => {
 });
 
 test('explain returns the remedy when an answer is too large', () => {
-  expect(new BodyTooLargeError(1_000).message).toBe(
+  expect(bodyTooLargeError(1_000).message).toBe(
     'the response is larger than the 1000 bytes allowed; if it is a page of the feed, lower the page limit',
   );
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { withRetries } from '../../src/cli/context/with-retries.js';
 import { systemClock } from '../../src/core/clock.js';
-import { ConnectionError } from '../../src/service/errors/request-errors.js';
+import { noResponseError } from '../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 
-const away = new ConnectionError('https://service.example', 'ECONNREFUSED');
+const away = noResponseError('https://service.example', 'ECONNREFUSED');
 
 test('withRetries reports the reason and length of each pause', async () => {
   const answers = [httpStatusError({ operation: 'run', status: 503, retryAfterMs: 600_000 }), away];

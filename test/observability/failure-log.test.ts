@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { ForeignSchema } from '../../src/daemon/feeds/assert-own-schema.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
-import { ApiKeyError, ConnectionError } from '../../src/service/errors/request-errors.js';
+import { noResponseError } from '../../src/service/errors/connection-errors.js';
+import { ServiceError } from '../../src/service/errors/service-error.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
 import { UnknownTimeZone } from '../../src/storage/reporting/time-zone.js';
@@ -151,10 +152,10 @@ test('asks to report a failure when it is a bug', () => {
 
 test.each([
   [httpStatusError({ operation: 'feed', status: 401 }), 'ScanfeedAuthenticationFailing'],
-  [new ApiKeyError('the key is empty'), 'ScanfeedAuthenticationFailing'],
+  [new ServiceError('api_key', 'hold', 'the key is empty'), 'ScanfeedAuthenticationFailing'],
   [new ForeignSchema('scanfeed', 'is of another organization'), 'ScanfeedAuthenticationFailing'],
   [httpStatusError({ operation: 'feed', status: 503 }), 'ScanfeedErrorRatioHigh'],
-  [new ConnectionError('https://service.example', 'ECONNREFUSED'), 'ScanfeedErrorRatioHigh'],
+  [noResponseError('https://service.example', 'ECONNREFUSED'), 'ScanfeedErrorRatioHigh'],
   [new MostlyBad([]), 'ScanfeedErrorRatioHigh'],
   [new TypeError('a bug'), 'ScanfeedErrorRatioHigh'],
   [databaseError({ code: 'ECONNREFUSED' }), 'ScanfeedDatabaseUnavailable'],

@@ -131,7 +131,7 @@ describe('a dispatcher with a proxy', () => {
     async (status, action, remedy) => {
       proxy.answer = status;
       const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
-      expect(error).toMatchObject({ kind: 'proxy', action, proxyStatus: status, status: undefined });
+      expect(error).toMatchObject({ kind: 'proxy', action, status: undefined });
       expect((error as Error).message).toBe(
         `the proxy ${address} refused to connect to the service: it answered ${status}; ${remedy}`,
       );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as errors from '../../src/index.js';
+import type * as errors from '../../src/index.js';
 import { createDispatcher } from '../../src/service/http/dispatcher.js';
 import type { RequestObservation } from '../../src/service/http/exchange.js';
 import { entryJson, pageJson } from '../support/entries.js';
@@ -27,8 +27,7 @@ describe('a response that is not JSON', () => {
     ['bytes that are no text', reply(200, Buffer.from([0xff, 0xfe, 0x7b, 0x00]))],
   ])('(%s) is reported with size and hash, but without content', async (_, answer) => {
     context.service.answer(answer);
-    const error = (await rejection(readPage())) as errors.NotJsonError;
-    expect(error).toBeInstanceOf(errors.NotJsonError);
+    const error = (await rejection(readPage())) as errors.ServiceError;
     expect(error).toMatchObject({ kind: 'not_json', action: 'hold' });
     expect(error.message).toMatch(/\(\d+ bytes, sha256 [0-9a-f]{12}…\)/);
     expect(error.message).not.toContain('canary');
@@ -74,7 +73,7 @@ describe('a truncated body', () => {
   ])('is a temporary error when it ends %s', async (_, answer) => {
     context.service.answer(answer);
     const error = await rejection(readPage());
-    expect(error).toBeInstanceOf(errors.CutBodyError);
+    expect(error).toMatchObject({ kind: 'cut_body' });
     expect(error).toMatchObject({ kind: 'cut_body', action: 'retry', status: 200 });
     expect(context.service.requests).toHaveLength(1);
   });
@@ -98,21 +97,21 @@ describe('the timeout', () => {
 
   it.each(['feed', 'run', 'submit'] as const)('of %s ends a request that is never answered', async (operation) => {
     const error = await expire(silence, operation);
-    expect(error).toBeInstanceOf(errors.TimeoutError);
+    expect(error).toMatchObject({ kind: 'timeout' });
     expect(error).toMatchObject({ kind: 'timeout', action: 'retry' });
     expect((error as Error).message).toContain('5000 ms');
   });
 
   it('ends a body that drips, which an idle timeout would not', async () => {
-    expect(await expire(stall(`${head}content-length: 100\r\n\r\n`, '{'))).toBeInstanceOf(errors.TimeoutError);
+    expect(await expire(stall(`${head}content-length: 100\r\n\r\n`, '{'))).toMatchObject({ kind: 'timeout' });
   });
 
   it('ends a header that never ends', async () => {
-    expect(await expire(stall('HTTP/1.1 200 OK\r\n', 'x-a: 1\r\n'))).toBeInstanceOf(errors.TimeoutError);
+    expect(await expire(stall('HTTP/1.1 200 OK\r\n', 'x-a: 1\r\n'))).toMatchObject({ kind: 'timeout' });
   });
 
   it('ends an error body that never ends', async () => {
-    expect(await expire(stall('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\n'))).toBeInstanceOf(errors.TimeoutError);
+    expect(await expire(stall('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\n'))).toMatchObject({ kind: 'timeout' });
   });
 
   it('does not include the wait for memory, after which it continues', async () => {
@@ -128,7 +127,7 @@ describe('the timeout', () => {
     grant();
     await expect.poll(() => clock.waiting).toMatchObject([{ ms: 5_000 }]);
     clock.expire();
-    expect(await failed).toBeInstanceOf(errors.TimeoutError);
+    expect(await failed).toMatchObject({ kind: 'timeout' });
   });
 
   it('includes the wait for a key', async () => {
@@ -136,7 +135,7 @@ describe('the timeout', () => {
     const client = context.client({ clock, apiKey: () => new Promise(() => undefined) });
     const failed = rejection(operations.feed(client));
     clock.expire();
-    expect(await failed).toBeInstanceOf(errors.TimeoutError);
+    expect(await failed).toMatchObject({ kind: 'timeout' });
   });
 
   it('includes the wait for a connection', async () => {
@@ -147,15 +146,15 @@ describe('the timeout', () => {
     await context.service.arrived(1);
     const second = rejection(operations.feed(context.client({ dispatcher, clock })));
     clock.expire();
-    expect(await second).toBeInstanceOf(errors.TimeoutError);
+    expect(await second).toMatchObject({ kind: 'timeout' });
     await dispatcher.destroy();
-    expect(await first).toBeInstanceOf(errors.ClientClosedError);
+    expect(await first).toMatchObject({ kind: 'closed' });
     expect(context.service.requests).toHaveLength(1);
   });
 
   it('expires on the system clock', async () => {
     const error = await rejection(operations.feed(context.client({ requestTimeoutMs: 20 })));
-    expect(error).toBeInstanceOf(errors.TimeoutError);
+    expect(error).toMatchObject({ kind: 'timeout' });
   });
 
   it('stops its timer when the response is complete', async () => {
@@ -217,27 +216,26 @@ describe('the size', () => {
   it('is an error when Content-Length exceeds the maximum, before anything is read', async () => {
     context.service.answer(stall(`${head}content-length: 1000\r\n\r\n`));
     const error = await rejection(context.client({ maxResponseBytes: 999 }).readPage(page, never));
-    expect(error).toBeInstanceOf(errors.BodyTooLargeError);
-    expect(error).toMatchObject({ kind: 'too_large', maxBytes: 999 });
+    expect(error).toMatchObject({ kind: 'too_large', message: expect.stringContaining(' the 999 bytes allowed;') });
   });
 
   it('is an error when chunks exceed the maximum, even if they never end', async () => {
     context.service.answer(stall(`${head}transfer-encoding: chunked\r\n\r\n3e8\r\n${' '.repeat(1000)}\r\n`));
     const error = await rejection(context.client({ maxResponseBytes: 999 }).readPage(page, never));
-    expect(error).toBeInstanceOf(errors.BodyTooLargeError);
+    expect(error).toMatchObject({ kind: 'too_large' });
   });
 
   it('is an error when a page has far more entries than allowed', async () => {
     context.service.answer(reply(200, `{"items":[${'{},'.repeat(4_999)}{}],"nextCursor":"c"}`));
     const error = await rejection(context.client().readPage({ ...page, limit: 50 }, never));
-    expect(error).toBeInstanceOf(errors.TooManyEntriesError);
-    expect(error).toMatchObject({ kind: 'too_many_entries', action: 'hold', entries: 5_000 });
+    expect(error).toMatchObject({ kind: 'too_many_entries', action: 'hold' });
     expect((error as Error).message).toMatch(/5000 entries, though at most 50 were requested/);
   });
 
   it('is an error when the response to a submission exceeds 1 MiB', async () => {
     context.service.answer(reply(202, `{"other":"${' '.repeat(2 ** 20)}"}`));
-    expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'too_large', maxBytes: 2 ** 20 });
+    const message = expect.stringContaining(` the ${2 ** 20} bytes allowed;`);
+    expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'too_large', message });
   });
 
   it('is accepted at the maximum', async () => {
@@ -249,7 +247,7 @@ describe('the size', () => {
   it('has a lower maximum when a request sets one', async () => {
     context.service.answer(reply(200, json));
     const error = await rejection(context.client().readPage({ ...page, maxBytes: 50 }, never));
-    expect(error).toMatchObject({ kind: 'too_large', maxBytes: 50 });
+    expect(error).toMatchObject({ kind: 'too_large', message: expect.stringContaining(' the 50 bytes allowed;') });
   });
 
   it('is an error when a header exceeds 16 KiB', async () => {
@@ -262,7 +260,7 @@ describe('a connection', () => {
   it('is a temporary error with origin and code when it is refused', async () => {
     const { baseUrl } = context.service;
     await context.service.stop();
-    const error = (await rejection(context.client({ baseUrl }).readPage(page, never))) as errors.ConnectionError;
+    const error = (await rejection(context.client({ baseUrl }).readPage(page, never))) as errors.ServiceError;
     expect(error).toMatchObject({ kind: 'connection', action: 'retry', code: 'ECONNREFUSED' });
     expect(error.message).toContain(new URL(baseUrl).origin);
   });
@@ -338,8 +336,8 @@ describe('closing the client', () => {
     const running = rejection(operations.feed(client));
     await context.service.arrived(1);
     await client.close();
-    expect(await running).toBeInstanceOf(errors.ClientClosedError);
-    expect(await rejection(operations.feed(client))).toBeInstanceOf(errors.ClientClosedError);
+    expect(await running).toMatchObject({ kind: 'closed' });
+    expect(await rejection(operations.feed(client))).toMatchObject({ kind: 'closed' });
     expect(context.service.requests).toHaveLength(1);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
 import { followFeed } from '../../src/library/follow-feed.js';
-import { InvalidArgumentError } from '../../src/service/errors/request-errors.js';
+import { InvalidArgumentError } from '../../src/service/errors/service-error.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
 import { KEY, never, page, pdf, rejection, useService } from './harness.js';

@@ -1,15 +1,10 @@
 import {
-  BodyTooLargeError,
-  CutBodyError,
-  NotJsonError,
-  WrongShapeError,
+  bodyTooLargeError,
+  cutBodyError,
+  notJsonError,
+  wrongShapeError,
 } from '../../src/service/errors/body-errors.js';
-import {
-  BadHttpError,
-  CertificateError,
-  ConnectionError,
-  TimeoutError,
-} from '../../src/service/errors/request-errors.js';
+import { connectionError, noResponseError, timeoutError } from '../../src/service/errors/connection-errors.js';
 import type { ServiceError } from '../../src/service/errors/service-error.js';
 import { httpStatusError, type Operation } from '../../src/service/errors/status-errors.js';
 import type { Choices } from './random-choices.js';
@@ -17,13 +12,13 @@ import type { Choices } from './random-choices.js';
 const STATUSES = [302, 400, 401, 403, 404, 408, 418, 425, 429, 500, 502, 503] as const;
 
 const OTHERS: readonly ServiceError[] = [
-  new NotJsonError(200, 'text/html', { size: 12, sha256Prefix: 'abc' }),
-  new WrongShapeError(200, 'the page', ['items']),
-  new BodyTooLargeError(1),
-  new CutBodyError(200, 'cut'),
-  new ConnectionError('https://service.test', 'ECONNRESET'),
-  new CertificateError('https://service.test', 'CERT_HAS_EXPIRED'),
-  new BadHttpError('HPE_INVALID_CONSTANT'),
+  notJsonError(200, 'text/html', Buffer.alloc(12)),
+  wrongShapeError(200, 'the page', ['items']),
+  bodyTooLargeError(1),
+  cutBodyError(200, 'cut'),
+  noResponseError('https://service.test', 'ECONNRESET'),
+  connectionError({ code: 'CERT_HAS_EXPIRED' }, 'https://service.test'),
+  connectionError({ code: 'UND_ERR_HEADERS_OVERFLOW' }, 'https://service.test'),
 ];
 
 /** The client's timeout of one request, milliseconds. */
@@ -48,7 +43,7 @@ export function refusal(operation: Operation, status: number, retryAfterMs?: num
 
 /** Statuses with which a service may reject a cursor; for other cursors it resets the connection. */
 const REJECTIONS: readonly number[] = [400, 404, 410, 414, 422, 431];
-const RESET = new ConnectionError('https://service.test', 'ECONNRESET');
+const RESET = noResponseError('https://service.test', 'ECONNRESET');
 
 /** Returns how the service rejects a cursor, always the same for the same cursor. */
 export function rejection(cursor: string): ServiceError {
@@ -64,5 +59,5 @@ export function maybeRejection(error: unknown): boolean {
 }
 
 export function timeout(): ServiceError {
-  return new TimeoutError(REQUEST_TIMEOUT_MS);
+  return timeoutError(REQUEST_TIMEOUT_MS);
 }

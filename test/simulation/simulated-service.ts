@@ -1,4 +1,4 @@
-import { BodyTooLargeError } from '../../src/service/errors/body-errors.js';
+import { bodyTooLargeError } from '../../src/service/errors/body-errors.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
 import { type Fields, pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
@@ -262,7 +262,7 @@ export class SimulatedService implements FeedService {
 
   /** Transmits an answer, which takes time. */
   async #transit(body: Buffer, { maxBytes, reserve }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
-    if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new BodyTooLargeError(maxBytes);
+    if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw bodyTooLargeError(maxBytes);
     // The size is reported at the beginning or at the end.
     const announced = this.choices.chance(0.5);
     if (announced) await reserve?.(body.length);

@@ -1,4 +1,4 @@
-import { WrongShapeError } from '../../service/errors/body-errors.js';
+import { wrongShapeError } from '../../service/errors/body-errors.js';
 import { isRunStatus, type RunStatus } from '../../service/wire.js';
 import type { FeedService } from '../../sync/ports/index.js';
 
@@ -13,7 +13,7 @@ export interface RunState {
 export async function readState(service: FeedService, scanId: string, signal: AbortSignal): Promise<RunState | null> {
   const { run } = await service.readRun(scanId, { markdown: false }, signal);
   const { status, failureReason, error } = run;
-  if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
+  if (!isRunStatus(status)) throw wrongShapeError(200, 'the run', ['status']);
   if (status === 'processing') return null;
   return { status, failureReason: textOrNull(failureReason), error: textOrNull(error) };
 }

@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import { createPace } from '../../core/pace.js';
 import type { ServiceClient, SubmitResult } from '../../service/client.js';
-import { BodyTooLargeError } from '../../service/errors/body-errors.js';
-import { BadHttpError, ConnectionError, TimeoutError } from '../../service/errors/request-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import type { Submission } from '../../service/wire.js';
 import type { FeedService } from '../../sync/ports/index.js';
@@ -224,9 +222,10 @@ const NOT_CONNECTED = new Set([
  * wrong with the rest of the response; a 503 is sent before the work begins.
  */
 function mayBeAccepted(error: unknown): boolean {
-  if (error instanceof ConnectionError) return !NOT_CONNECTED.has(error.code);
-  if (error instanceof TimeoutError || error instanceof BadHttpError || error instanceof BodyTooLargeError) return true;
-  const status = error instanceof ServiceError ? error.status : undefined;
+  if (!(error instanceof ServiceError)) return false;
+  const { kind, code = '', status } = error;
+  if (kind === 'connection') return !NOT_CONNECTED.has(code);
+  if (['timeout', 'bad_http', 'too_large'].includes(kind)) return true;
   return status !== undefined && (status < 300 || (status >= 500 && status !== 503));
 }
 

@@ -1,94 +1,38 @@
+import { createHash } from 'node:crypto';
 import { ServiceError } from './service-error.js';
 
 /**
- * The response is not JSON: another content type, HTML, 204, or an empty body. The message has its size and hash, never its
- * content.
+ * Returns the error for a response that is not JSON: another content type, HTML, 204, or an empty body. The message has its size and
+ * hash, never its content.
  */
-export class NotJsonError extends ServiceError {
-  readonly kind = 'not_json';
-  readonly action = 'hold';
-  constructor(
-    override readonly status: number,
-    reason: string,
-    body: { readonly size: number; readonly sha256Prefix: string },
-  ) {
-    super(
-      `the service answered ${status} with a response that is not JSON: ${reason} (${body.size} bytes, sha256 ${body.sha256Prefix}…); check the base URL and any proxy in between`,
-    );
-  }
+export function notJsonError(status: number, reason: string, body: Uint8Array): ServiceError {
+  const hash = createHash('sha256').update(body).digest('hex').slice(0, 12);
+  const message = `the service answered ${status} with a response that is not JSON: ${reason} (${body.length} bytes, sha256 ${hash}…); check the base URL and any proxy in between`;
+  return new ServiceError('not_json', 'hold', message, { status });
 }
 
-/** The response is JSON that does not match the interface. The message has places and fields, never values. */
-export class WrongShapeError extends ServiceError {
-  readonly kind = 'wrong_shape';
-  readonly action = 'hold';
-  constructor(
-    override readonly status: number,
-    /** The part that does not match: `the page`, `entry 3 of the page`, … */
-    readonly place: string,
-    /** The fields that do not match, or what is wrong with one. */
-    readonly fields: readonly string[],
-  ) {
-    super(
-      `the service answered ${status}, but ${place} does not match the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`,
-    );
-  }
+/**
+ * Returns the error for JSON that does not match the interface. The message has places and fields, never values.
+ * @param place the part that does not match: `the page`, `entry 3 of the page`, …
+ * @param fields the fields that do not match, or what is wrong with one
+ */
+export function wrongShapeError(status: number, place: string, fields: readonly string[]): ServiceError {
+  const message = `the service answered ${status}, but ${place} does not match the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`;
+  return new ServiceError('wrong_shape', 'hold', message, { status });
 }
 
-/** The decompressed body exceeds the maximum size. It is discarded. */
-export class BodyTooLargeError extends ServiceError {
-  readonly kind = 'too_large';
-  readonly action = 'hold';
-  constructor(
-    /** The maximum, bytes, if it is the client's; undefined if it is that of its dispatcher. */
-    readonly maxBytes: number | undefined,
-  ) {
-    const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
-    super(`the response is larger than ${allowed}; if it is a page of the feed, lower the page limit`);
-  }
+/**
+ * Returns the error for a decompressed body that exceeds the maximum size. It is discarded.
+ * @param maxBytes undefined if the maximum is that of the client's dispatcher
+ */
+export function bodyTooLargeError(maxBytes: number | undefined): ServiceError {
+  const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
+  const message = `the response is larger than ${allowed}; if it is a page of the feed, lower the page limit`;
+  return new ServiceError('too_large', 'hold', message);
 }
 
-/** The response has more JSON values than fit into memory. They were not created. */
-export class TooManyValuesError extends ServiceError {
-  readonly kind = 'too_many_values';
-  readonly action = 'hold';
-  constructor(
-    override readonly status: number,
-    /** Number of values that memory is needed for; long values of an entry are not counted. */
-    readonly values: number,
-    /** Size of the response, bytes. */
-    readonly bytes: number,
-  ) {
-    super(
-      `the service answered ${status} with ${values} JSON values (${bytes} bytes), not counting results, which do not fit into memory; ask its operators what changed, or give scanfeed more memory`,
-    );
-  }
-}
-
-/** The page has far more entries than the interface allows. */
-export class TooManyEntriesError extends ServiceError {
-  readonly kind = 'too_many_entries';
-  readonly action = 'hold';
-  constructor(
-    override readonly status: number,
-    /** Number of entries of the page. */
-    readonly entries: number,
-    requested: number,
-  ) {
-    super(
-      `the service answered ${status} with a page of ${entries} entries, though at most ${requested} were requested; none of them is stored; ask its operators to respect the page size (limit, interface 4.2)`,
-    );
-  }
-}
-
-/** The body ended early, or its compression or framing is broken. Request it again. */
-export class CutBodyError extends ServiceError {
-  readonly kind = 'cut_body';
-  readonly action = 'retry';
-  constructor(
-    override readonly status: number,
-    reason: string,
-  ) {
-    super(`the response was truncated or damaged in transit (${reason}); try again`);
-  }
+/** Returns the error for a body that ended early, or whose compression or framing is broken. */
+export function cutBodyError(status: number, reason: string): ServiceError {
+  const message = `the response was truncated or damaged in transit (${reason}); try again`;
+  return new ServiceError('cut_body', 'retry', message, { status });
 }

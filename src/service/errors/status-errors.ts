@@ -21,27 +21,17 @@ export interface Refusal {
 
 /** The service answered with a status that is not success (interface 7). A redirect is never followed. */
 export class HttpStatusError extends ServiceError {
-  readonly kind: string;
-  override readonly status: number;
-  override readonly germanText: string | undefined;
-  override readonly retryAfterMs: number | undefined;
+  declare readonly status: number;
   /** The operation that was refused. */
   readonly operation: Operation;
 
-  constructor(
-    { operation, status, germanText, retryAfterMs }: Refusal,
-    readonly action: Failure['action'],
-    meaning: string,
-    /** As for every `ServiceError`; set if a run is unknown. */
-    override readonly retryForMs?: number | undefined,
-  ) {
+  /** @param retryForMs set if a run is unknown */
+  constructor({ operation, ...answer }: Refusal, action: Failure['action'], meaning: string, retryForMs?: number) {
+    const { status, germanText } = answer;
     const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
-    super(`${OPERATION_NAMES[operation]} answered ${status}: ${meaning}${quoted}`);
-    this.kind = isRedirect(status) ? 'redirect' : `http_${status}`;
+    const message = `${OPERATION_NAMES[operation]} answered ${status}: ${meaning}${quoted}`;
+    super(isRedirect(status) ? 'redirect' : `http_${status}`, action, message, { ...answer, retryForMs });
     this.operation = operation;
-    this.status = status;
-    this.germanText = germanText;
-    this.retryAfterMs = retryAfterMs;
   }
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
@@ -12,13 +11,8 @@ import {
 } from '../../core/json/skip-large-values.js';
 import { JsonSyntaxError } from '../../core/json/tokens.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
-import {
-  BodyTooLargeError,
-  CutBodyError,
-  NotJsonError,
-  TooManyValuesError,
-  WrongShapeError,
-} from '../errors/body-errors.js';
+import { bodyTooLargeError, cutBodyError, notJsonError, wrongShapeError } from '../errors/body-errors.js';
+import { ServiceError } from '../errors/service-error.js';
 
 type Response = Dispatcher.ResponseData;
 
@@ -47,7 +41,7 @@ const DECOMPRESSORS = {
 
 /**
  * Reads a response as JSON. It takes at most `maxBytes` of memory, decompressed.
- * @throws BodyTooLargeError, TooManyValuesError, WrongShapeError, CutBodyError, NotJsonError, or the error of the connection
+ * @throws ServiceError, or the error of the connection
  */
 export async function readJson(
   response: Response,
@@ -56,19 +50,24 @@ export async function readJson(
 ): Promise<JsonBody> {
   const status = response.statusCode;
   const bytes = withoutByteOrderMark(await readDecompressed(response, options, signal));
-  const notJson = (reason: string) => new NotJsonError(status, reason, fingerprint(bytes));
+  const notJson = (reason: string) => notJsonError(status, reason, bytes);
   if (bytes.length === 0) throw notJson('its body is empty');
   if (!isJsonType(header(response, 'content-type'))) throw notJson('its content type is not application/json');
   try {
     return { body: bytes, ...parseSkippingLargeValues(bytes, options.skippable) };
   } catch (error) {
-    if (error instanceof TooManyValues) throw new TooManyValuesError(status, error.values, error.bytes);
-    if (error instanceof RepeatedField)
-      throw new WrongShapeError(status, 'the response', [`${error.field} (repeated)`]);
+    if (error instanceof TooManyValues) throw tooManyValues(status, error);
+    if (error instanceof RepeatedField) throw wrongShapeError(status, 'the response', [`${error.field} (repeated)`]);
     // Such a body ends with its connection, so only its syntax shows whether it is complete.
-    if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
+    if (isCloseDelimited(response)) throw cutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
     throw error instanceof JsonSyntaxError ? notJson(syntaxReason(bytes, error)) : error;
   }
+}
+
+/** Returns the error for a response with more JSON values than fit into memory. They were not created. */
+function tooManyValues(status: number, { values, bytes }: TooManyValues): ServiceError {
+  const message = `the service answered ${status} with ${values} JSON values (${bytes} bytes), not counting results, which do not fit into memory; ask its operators what changed, or give scanfeed more memory`;
+  return new ServiceError('too_many_values', 'hold', message, { status });
 }
 
 /** Returns the position of the syntax error, for the operators of the service. Never quotes the text. */
@@ -79,7 +78,7 @@ function syntaxReason(bytes: Uint8Array, { at }: JsonSyntaxError): string {
 /**
  * Reads the raw bytes, with backpressure: while there is no memory for more, nothing more is read from the connection. If they
  * exceed the maximum, the connection is closed, as the rest could be endless.
- * @throws BodyTooLargeError, or the error of the connection
+ * @throws ServiceError of the kind `too_large`, or the error of the connection
  */
 export async function readBytes(
   { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
@@ -88,13 +87,13 @@ export async function readBytes(
   const announced = Number(headers['content-length'] ?? 0);
   if (announced > maxBytes) {
     body.on('error', () => undefined).destroy();
-    throw new BodyTooLargeError(maxBytes);
+    throw bodyTooLargeError(maxBytes);
   }
   let bytes = Buffer.alloc(0);
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     const total = size + chunk.length;
-    if (total > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
+    if (total > maxBytes) throw bodyTooLargeError(maxBytes); // leaving the loop destroys the body
     if (total > bytes.length) {
       const wanted = size === 0 ? announced || expectedBytes : 2 * size;
       const capacity = Math.min(maxBytes, Math.max(total, wanted));
@@ -121,7 +120,7 @@ async function readDecompressed(response: Response, options: BodyOptions, signal
   if (encoding === '' || encoding === 'identity') return readBytes(response, options);
   if (!isKnownEncoding(encoding)) {
     const bytes = await readBytes(response, options);
-    throw new NotJsonError(statusCode, 'its content encoding is unknown', fingerprint(bytes));
+    throw notJsonError(statusCode, 'its content encoding is unknown', bytes);
   }
   // The connection may be finished before the body is decompressed; then only the signal can end this.
   const decompressed = addAbortSignal(signal, DECOMPRESSORS[encoding]());
@@ -134,8 +133,8 @@ async function readDecompressed(response: Response, options: BodyOptions, signal
   try {
     return await readBytes({ body: decompressed, headers: {} }, options);
   } catch (error) {
-    if (error === connectionError || error instanceof BodyTooLargeError) throw error;
-    throw new CutBodyError(statusCode, 'its compression is broken');
+    if (error === connectionError || error instanceof ServiceError) throw error;
+    throw cutBodyError(statusCode, 'its compression is broken');
   } finally {
     body.destroy();
   }
@@ -163,8 +162,4 @@ function isCloseDelimited(response: Response): boolean {
 
 function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
-}
-
-function fingerprint(bytes: Uint8Array): { size: number; sha256Prefix: string } {
-  return { size: bytes.length, sha256Prefix: createHash('sha256').update(bytes).digest('hex').slice(0, 12) };
 }

@@ -7,7 +7,7 @@ import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
 import { parseNoProxy } from '../../core/no-proxy.js';
 import { succeeds } from '../../core/succeeds.js';
 import { atLeastOne, requireArgument, requireFunctions } from '../check-arguments.js';
-import { ConnectionError } from '../errors/request-errors.js';
+import { noResponseError } from '../errors/connection-errors.js';
 import { openProxyPool } from './proxy-pool.js';
 import { RenewingDispatcher } from './renewing-dispatcher.js';
 
@@ -84,7 +84,7 @@ export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
     return proxyUrl === '' ? new Agent(current) : openProxyAgent(new URL(proxyUrl), current);
   };
   const describeError = (error: Error, origin: string) =>
-    error instanceof errors.ConnectTimeoutError ? new ConnectionError(origin, error.code, connectTimeoutMs) : error;
+    error instanceof errors.ConnectTimeoutError ? noResponseError(origin, error.code, connectTimeoutMs) : error;
   return new RenewingDispatcher({ open, describeError, clock });
 }
 

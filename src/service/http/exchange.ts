@@ -2,8 +2,7 @@ import type { Dispatcher, FormData } from 'undici';
 import type { Clock } from '../../core/clock.js';
 import type { AnsweringCache } from '../../sync/ports/index.js';
 import { type ApiKeySource, currentApiKey } from '../api-key.js';
-import { connectionError, isKeepAliveReset } from '../errors/connection-errors.js';
-import { TimeoutError } from '../errors/request-errors.js';
+import { connectionError, isKeepAliveReset, timeoutError } from '../errors/connection-errors.js';
 import { ServiceError } from '../errors/service-error.js';
 import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
 import { errorTextOf } from '../wire.js';
@@ -73,7 +72,7 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
     const answer = await withDeadline(
       (stop, outside) => perform(reservingOutside(request, outside), options, stop),
       requestTimeoutMs,
-      () => new TimeoutError(requestTimeoutMs),
+      () => timeoutError(requestTimeoutMs),
       [closed, signal],
       clock,
     );
@@ -95,7 +94,6 @@ function reservingOutside(request: HttpRequest, outside: OutsideDeadline): HttpR
 }
 
 async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSignal): Promise<HttpAnswer> {
-  const { base, requestTimeoutMs } = options;
   const key = await currentApiKey(options.apiKey);
   let response: Response | undefined;
   try {
@@ -107,12 +105,12 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     const serviceDate = parseHttpDate(header(response, 'date'));
     return { ...json, status, serviceDate, ...readResponseAge(response) };
   } catch (error) {
-    throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);
+    throw connectionError(error, options.base.origin, response?.statusCode);
   }
 }
 
 async function send(request: HttpRequest, key: string, options: HttpOptions, signal: AbortSignal): Promise<Response> {
-  const { base, dispatcher, requestTimeoutMs, userAgent } = options;
+  const { base, dispatcher, userAgent } = options;
   const dispatch = () =>
     dispatcher.request({
       origin: base.origin,
@@ -127,8 +125,7 @@ async function send(request: HttpRequest, key: string, options: HttpOptions, sig
         authorization: `Bearer ${key}`,
         'user-agent': userAgent,
       },
-      headersTimeout: requestTimeoutMs,
-      bodyTimeout: requestTimeoutMs,
+      ...{ headersTimeout: 0, bodyTimeout: 0 }, // the signal has the timeout
       signal,
     });
   try {

@@ -1,5 +1,5 @@
 import { DecoratorHandler, type Dispatcher, errors, Pool } from 'undici';
-import { ProxyError } from '../errors/request-errors.js';
+import { ServiceError } from '../errors/service-error.js';
 
 /** The proxy closed the connection instead of answering a CONNECT. */
 class TunnelClosed extends Error {
@@ -35,13 +35,20 @@ class TunnelHandler extends DecoratorHandler {
       this.handler.onRequestUpgrade?.(controller, status, headers, socket);
     } else {
       socket.on('error', () => {}).destroy();
-      this.handler.onResponseError?.(controller, new ProxyError(this.proxy, status));
+      this.handler.onResponseError?.(controller, refusedByProxy(this.proxy, status));
     }
   }
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
     this.handler.onResponseError?.(controller, asTunnelError(error));
   }
+}
+
+/** Returns the error for a proxy that answered a CONNECT with another status than 200. The key was not sent. @param proxy `host:port` */
+function refusedByProxy(proxy: string, status: number): ServiceError {
+  const remedy = status === 407 ? 'check user and password in HTTPS_PROXY' : 'check its log and rules, or NO_PROXY';
+  const message = `the proxy ${proxy} refused to connect to the service: it answered ${status}; ${remedy}`;
+  return new ServiceError('proxy', status === 429 || status >= 500 ? 'retry' : 'hold', message);
 }
 
 function asTunnelError(error: Error): Error {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../../src/core/feed-filters.js';
 import { followFeed as followInLibrary } from '../../../src/library/follow-feed.js';
-import { ConnectionError } from '../../../src/service/errors/request-errors.js';
+import { noResponseError } from '../../../src/service/errors/connection-errors.js';
 import { findEnding } from '../../../src/sync/page/end-of-feed.js';
 import type { FeedRequest } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
@@ -27,7 +27,7 @@ const REFUSALS = [
   ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
     (kind) => new ModelFailure(kind, 'hold'),
   ),
-  new ConnectionError('https://service.test', 'ECONNRESET'),
+  noResponseError('https://service.test', 'ECONNRESET'),
 ];
 
 describe.each<Reading>([

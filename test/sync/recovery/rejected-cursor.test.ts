@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConnectionError } from '../../../src/service/errors/request-errors.js';
+import { noResponseError } from '../../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { cursorRejection, isUsableCursor, MAX_CURSOR_LENGTH } from '../../../src/sync/page/cursors.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
@@ -14,7 +14,7 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR = 3_600_000;
 const status = (of: number) => httpStatusError({ operation: 'feed', status: of });
-const reset = () => new ConnectionError('https://service.test', 'ECONNRESET');
+const reset = () => noResponseError('https://service.test', 'ECONNRESET');
 
 /** All that may mean a rejected cursor, apart from 400. */
 const PERSISTING = [
@@ -145,7 +145,7 @@ it('treats a 400 as a rejection at once, and other refusals when they persist', 
   expect(cursorRejection(status(400))).toBe('certain');
   for (const [, error] of PERSISTING) expect(cursorRejection(error())).toBe('possible');
   for (const other of [401, 403, 408, 409, 413, 429, 500, 503]) expect(cursorRejection(status(other))).toBeNull();
-  const refusedConnection = new ConnectionError('https://service.test', 'ECONNREFUSED');
+  const refusedConnection = noResponseError('https://service.test', 'ECONNREFUSED');
   for (const other of [refusedConnection, new ModelFailure('timeout'), new Error('bug')]) {
     expect(cursorRejection(other)).toBeNull();
   }
