@@ -3,10 +3,10 @@ import { flag, identifier, integer, oneOf, timeZone } from './kinds.js';
 import { retention } from './retention.js';
 import { defaulted, optional } from './variable.js';
 
-/** Settings of the PostgreSQL connection and of the stored data. */
-export const DATABASE_VARIABLES = {
+/** URLs of the connections to PostgreSQL. */
+export const URL_VARIABLES = {
   databaseUrl: optional(
-    ['database', 'DATABASE_URL'],
+    'DATABASE_URL',
     databaseUrl,
     'PostgreSQL 15 to 18; `sslmode`, `sslrootcert` and similar parameters work as in libpq',
     {
@@ -14,48 +14,47 @@ export const DATABASE_VARIABLES = {
       defaultText: 'required, or the `PG*` variables',
     },
   ),
-  migrationUrl: optional(
-    ['database', 'SCANFEED_MIGRATION_DATABASE_URL'],
-    databaseUrl,
-    'a direct connection for migrations',
-    {
-      secret: true,
-      defaultText: '`DATABASE_URL`',
-    },
-  ),
+  migrationUrl: optional('SCANFEED_MIGRATION_DATABASE_URL', databaseUrl, 'a direct connection for migrations', {
+    secret: true,
+    defaultText: '`DATABASE_URL`',
+  }),
+} as const;
+
+/** Settings of the stored data. */
+export const STORE_VARIABLES = {
   schema: defaulted(
-    ['database', 'SCANFEED_DATABASE_SCHEMA'],
+    'SCANFEED_DATABASE_SCHEMA',
     identifier(53, 'information_schema'),
     'scanfeed',
     "schema of the tables and of the processes; the reports' schema is this name with `_reporting`",
   ),
   readerRole: optional(
-    ['database', 'SCANFEED_READER_ROLE'],
+    'SCANFEED_READER_ROLE',
     identifier(63, 'public', 'none'),
     "role that can read the reports; name a different one for each schema and database; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
     { defaultText: 'none: only owners read them' },
   ),
   typedViews: defaulted(
-    ['database', 'SCANFEED_TYPED_VIEWS'],
+    'SCANFEED_TYPED_VIEWS',
     oneOf('auto', 'off'),
     'auto',
     '`auto`: the daemon maintains a typed view of each document type; `off`: only `scanfeed views refresh` does',
   ),
   reportingTimeZone: defaulted(
-    ['database', 'SCANFEED_REPORTING_TIME_ZONE'],
+    'SCANFEED_REPORTING_TIME_ZONE',
     timeZone,
     'UTC',
     'time zone of the days in `daily_statistics`; the same for all daemons of a schema, since each sets it at its start',
   ),
   retention: defaulted(
-    ['database', 'SCANFEED_RETENTION_DAYS'],
+    'SCANFEED_RETENTION_DAYS',
     retention,
     'off',
     'days after its delivery at which stored data is deleted; older deliveries are not stored',
   ),
-  autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
+  autoMigrate: defaulted('SCANFEED_AUTO_MIGRATE', flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(
-    ['database', 'SCANFEED_DATABASE_POOL'],
+    'SCANFEED_DATABASE_POOL',
     integer(1, 100),
     '5',
     'maximum number of connections; leases have three more',
@@ -64,27 +63,20 @@ export const DATABASE_VARIABLES = {
 
 /** Fallbacks for what the URL does not specify, by the names of the connection parameters. */
 export const PG_VARIABLES = {
-  host: optional(
-    ['database', 'PGHOST'],
-    PARAMETERS.host,
-    'host; like all `PG*` variables, used if the URL does not specify it',
-  ),
-  port: optional(['database', 'PGPORT'], PARAMETERS.port, 'port', { defaultText: '`5432`' }),
-  user: optional(['database', 'PGUSER'], PARAMETERS.user, 'role'),
-  password: optional(
-    ['database', 'PGPASSWORD'],
-    PARAMETERS.password,
-    'password; its file is read for every new connection',
-    { secret: true },
-  ),
-  dbname: optional(['database', 'PGDATABASE'], PARAMETERS.dbname, 'database', { defaultText: 'same as the role' }),
-  sslmode: optional(['database', 'PGSSLMODE'], PARAMETERS.sslmode, 'use of TLS', { defaultText: '`prefer`' }),
+  host: optional('PGHOST', PARAMETERS.host, 'host; like all `PG*` variables, used if the URL does not specify it'),
+  port: optional('PGPORT', PARAMETERS.port, 'port', { defaultText: '`5432`' }),
+  user: optional('PGUSER', PARAMETERS.user, 'role'),
+  password: optional('PGPASSWORD', PARAMETERS.password, 'password; its file is read for every new connection', {
+    secret: true,
+  }),
+  dbname: optional('PGDATABASE', PARAMETERS.dbname, 'database', { defaultText: 'same as the role' }),
+  sslmode: optional('PGSSLMODE', PARAMETERS.sslmode, 'use of TLS', { defaultText: '`prefer`' }),
   sslrootcert: optional(
-    ['database', 'PGSSLROOTCERT'],
+    'PGSSLROOTCERT',
     PARAMETERS.sslrootcert,
     "certificate authorities (PEM) that must have issued the server's certificate, or `system` for those that Node.js trusts",
     { defaultText: '`~/.postgresql/root.crt`, if it exists' },
   ),
-  sslcert: optional(['database', 'PGSSLCERT'], PARAMETERS.sslcert, 'client certificate (PEM)'),
-  sslkey: optional(['database', 'PGSSLKEY'], PARAMETERS.sslkey, 'key of the client certificate (PEM)'),
+  sslcert: optional('PGSSLCERT', PARAMETERS.sslcert, 'client certificate (PEM)'),
+  sslkey: optional('PGSSLKEY', PARAMETERS.sslkey, 'key of the client certificate (PEM)'),
 } as const;

@@ -8,9 +8,9 @@ import { VARIABLES } from './variables.js';
  * undefined while the file is as at the start, when Node.js itself read it.
  */
 export function readExtraCertificates(reader: Reader): () => Promise<readonly string[] | undefined> {
-  const { name } = VARIABLES.extraCaCerts;
+  const { name } = VARIABLES.service.extraCaCerts;
   const allowed = 'certificates (PEM)';
-  const secretVariable = { ...VARIABLES.extraCaCerts, schema: pemCertificates, allowed, secret: true };
+  const secretVariable = { ...VARIABLES.service.extraCaCerts, schema: pemCertificates, allowed, secret: true };
   const path = reader.env[name];
   const file = path ? reader.fileSecret(secretVariable, name, path) : null;
   return async () => {

@@ -2,19 +2,21 @@ import type { ParsedNode, YAMLMap } from 'yaml';
 import { FILTER_NAMES } from '../core/feed-filters.js';
 import { HIDDEN, type Mistake } from './mistakes.js';
 import { fileVariableOf } from './reader.js';
-import { VARIABLES } from './variables.js';
+import { ALL_VARIABLES, VARIABLES } from './variables.js';
+
+const { service: SERVICE, feed: FEED, database: DATABASE } = VARIABLES;
 
 /** The keys of an entry by the variables that they override. */
 export const KEYS: ReadonlyMap<string, string> = new Map([
-  [VARIABLES.feed.name, 'name'],
-  [VARIABLES.baseUrl.name, 'baseUrl'],
-  [fileVariableOf(VARIABLES.apiKey), 'apiKeyFile'],
-  ...FILTER_NAMES.map((name) => [VARIABLES[name].name, `filters.${name}`] as const),
-  [VARIABLES.start.name, 'start'],
-  [VARIABLES.markdown.name, 'markdown'],
-  [VARIABLES.pollInterval.name, 'pollInterval'],
-  [VARIABLES.schema.name, 'schema'],
-  [VARIABLES.readerRole.name, 'readerRole'],
+  [FEED.name.name, 'name'],
+  [SERVICE.baseUrl.name, 'baseUrl'],
+  [fileVariableOf(SERVICE.apiKey), 'apiKeyFile'],
+  ...FILTER_NAMES.map((name) => [FEED[name].name, `filters.${name}`] as const),
+  [FEED.start.name, 'start'],
+  [FEED.markdown.name, 'markdown'],
+  [FEED.pollIntervalMs.name, 'pollInterval'],
+  [DATABASE.schema.name, 'schema'],
+  [DATABASE.readerRole.name, 'readerRole'],
 ]);
 const MAX_FEEDS = 10_000;
 const KEY_LIST = [...KEYS.values()].join(', ');
@@ -86,8 +88,8 @@ function entriesOf(items: readonly ParsedNode[], file: string, parser: Parser): 
     const line = parser.lineOf(item);
     const given = parser.yaml.isMap(item) ? pairsOf(item, '', parser) : [];
     const name = given.find(({ key }) => key === 'name')?.text ?? '';
-    if (VARIABLES.feed.schema.safeParse(name).success) entries.push(entryOf(name, line, given, file));
-    else problems.push(`the entry in line ${line} has no valid name (${VARIABLES.feed.allowed})`);
+    if (FEED.name.schema.safeParse(name).success) entries.push(entryOf(name, line, given, file));
+    else problems.push(`the entry in line ${line} has no valid name (${FEED.name.allowed})`);
   }
   return { entries, problems };
 }
@@ -145,5 +147,5 @@ function entryOf(name: string, line: number, given: readonly Given[], file: stri
 
 function allowedFor(variable: string | undefined): string {
   if (variable === undefined) return KEY_LIST;
-  return Object.values(VARIABLES).find(({ name }) => name === variable)?.allowed ?? 'a file path';
+  return ALL_VARIABLES.find(({ name }) => name === variable)?.allowed ?? 'a file path';
 }

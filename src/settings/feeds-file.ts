@@ -38,11 +38,11 @@ const MAX_BYTES = 4 * 2 ** 20;
 /** Time after which the file must read the same again, milliseconds: a file that is being written lacks its last lines. */
 const SETTLE_MS = 1_000;
 
-const API_KEY_FILE = fileVariableOf(VARIABLES.apiKey);
+const API_KEY_FILE = fileVariableOf(VARIABLES.service.apiKey);
 
 /** Returns the path of the feeds file; null if the environment describes the only feed. */
 export function feedsFilePath(env: NodeJS.ProcessEnv = process.env): string | null {
-  return env[VARIABLES.feedsFile.name] || null;
+  return env[VARIABLES.process.feedsFile.name] || null;
 }
 
 /**
@@ -63,7 +63,7 @@ export async function readFeedsFile<G extends Group = Group>(
   const invalidKeyFiles = new Set<string>();
   const common = new Map<string, Mistake>();
   const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, onKept };
-  const home = env[VARIABLES.schema.name] || VARIABLES.schema.default;
+  const home = env[VARIABLES.database.schema.name] || VARIABLES.database.schema.default;
   const shared = new Map<string, unknown>([[HOME_SCHEMA.name, home]]);
   for (const entry of markRepeatedNames(entries)) {
     const result = settingsOf(entry, inherited, options, shared);
@@ -126,7 +126,7 @@ function checkSize(path: string, bytes: number): void {
 
 function unusable(path: string, reason: string): Mistake {
   const allowed = 'the path of a list of feeds in YAML or JSON, each with a name';
-  return { variable: VARIABLES.feedsFile.name, value: path, allowed, reason };
+  return { variable: VARIABLES.process.feedsFile.name, value: path, allowed, reason };
 }
 
 /** A repeated name is a mistake of every entry that has it. */
@@ -157,7 +157,7 @@ function settingsOf<G extends Group>(
   shared: Map<string, unknown>,
 ): EntryResult<G> {
   const overridden = { ...env, ...Object.fromEntries(entry.variables) };
-  if (entry.variables.has(API_KEY_FILE)) delete overridden[VARIABLES.apiKey.name];
+  if (entry.variables.has(API_KEY_FILE)) delete overridden[VARIABLES.service.apiKey.name];
   try {
     const settings = readSettings(overridden, options, shared);
     return { settings: entry.mistakes.length > 0 ? null : settings, mistakes: entry.mistakes, common: [] };
@@ -174,7 +174,7 @@ function settingsOf<G extends Group>(
 }
 
 function keyOf(variable: string): string | undefined {
-  return KEYS.get(variable === VARIABLES.apiKey.name ? API_KEY_FILE : variable);
+  return KEYS.get(variable === VARIABLES.service.apiKey.name ? API_KEY_FILE : variable);
 }
 
 /** Names the key and the line in place of the variable, unless the value is inherited. */

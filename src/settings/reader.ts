@@ -14,6 +14,8 @@ export interface Secret<T> {
   readonly current: () => Promise<T>;
 }
 
+type Values<V> = { readonly [Setting in keyof V]: V[Setting] extends Variable<infer T> ? T : never };
+
 /** Reads variables one by one and collects the mistakes. The values may be used only if there are none. */
 export class Reader {
   readonly mistakes: Mistake[] = [];
@@ -47,6 +49,12 @@ export class Reader {
       );
     }
     return null as T; // the type of an optional variable; for a required one there is a mistake
+  }
+
+  /** Returns the values of several variables, under the same names. */
+  values<V extends Readonly<Record<string, Variable>>>(variables: V): Values<V> {
+    const values = Object.entries(variables).map(([setting, variable]) => [setting, this.value(variable)]);
+    return Object.fromEntries(values) as Values<V>;
   }
 
   /** Like {@link value}, for a secret that may change in its file. Null if neither it nor its file is set. */

@@ -1,6 +1,7 @@
 import type { FeedFilters } from '../core/feed-filters.js';
 import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
+import { STORE_VARIABLES, URL_VARIABLES } from './database-variables.js';
 import { readExtraCertificates } from './extra-certificates.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
 import { fileVariableOf, Reader, secretOf } from './reader.js';
@@ -24,21 +25,19 @@ export type DatabaseSettings = Settings['database'];
 
 export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
 
+const { service: SERVICE, process: PROCESS } = VARIABLES;
+
 const READERS = {
   service: readService,
   feed: readFeed,
   database: readDatabase,
-  reconcile: (reader: Reader) => ({
-    intervalMs: reader.value(VARIABLES.reconcileInterval),
-    windowMs: reader.value(VARIABLES.reconcileWindow),
-    fullIntervalMs: reader.value(VARIABLES.reconcileFullInterval),
-  }),
-  admin: (reader: Reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
+  reconcile: (reader: Reader) => reader.values(VARIABLES.reconcile),
+  admin: (reader: Reader) => reader.values(VARIABLES.admin),
   process: (reader: Reader) => ({
-    shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
-    logLevel: reader.value(VARIABLES.logLevel),
+    shutdownTimeoutMs: reader.value(PROCESS.shutdownTimeoutMs),
+    logLevel: reader.value(PROCESS.logLevel),
     /** Null: no traces are exported. The exporter itself reads the address, which may contain a password. */
-    traces: reader.value(VARIABLES.collectorUrl) === null ? null : readTraces(reader.env),
+    traces: reader.value(PROCESS.collectorUrl) === null ? null : readTraces(reader.env),
     systemd: readSystemd(reader.env),
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;
@@ -84,24 +83,24 @@ export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process
 }
 
 function readService(reader: Reader) {
-  const url = reader.value(VARIABLES.baseUrl);
+  const url = reader.value(SERVICE.baseUrl);
   requireEncryption(url, reader);
-  const readApiKey = reader.secret(VARIABLES.apiKey);
-  const httpsProxy = reader.once(VARIABLES.httpsProxy, () => {
-    const lower = lowerCaseValue(reader, VARIABLES.httpsProxy);
-    return lower === null ? reader.secret(VARIABLES.httpsProxy) : secretOf(lower, async () => lower);
+  const readApiKey = reader.secret(SERVICE.apiKey);
+  const httpsProxy = reader.once(SERVICE.httpsProxy, () => {
+    const lower = lowerCaseValue(reader, SERVICE.httpsProxy);
+    return lower === null ? reader.secret(SERVICE.httpsProxy) : secretOf(lower, async () => lower);
   });
-  const noProxy = lowerCaseValue(reader, VARIABLES.noProxy) ?? reader.value(VARIABLES.noProxy) ?? undefined;
-  const readCa = reader.once(VARIABLES.extraCaCerts, () => readExtraCertificates(reader));
+  const noProxy = lowerCaseValue(reader, SERVICE.noProxy) ?? reader.value(SERVICE.noProxy) ?? undefined;
+  const readCa = reader.once(SERVICE.extraCaCerts, () => readExtraCertificates(reader));
   return {
     /** With the version prefix, without a trailing slash. */
     baseUrl: url?.href.replace(/\/$/, '') ?? '',
     /** Called for every request, so that a changed file takes effect. */
     readApiKey: readApiKey?.current ?? (async () => HIDDEN), // never used: a missing key is a mistake
     /** Path of the file that contains the key, if it is read from one. */
-    apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
-    requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
-    requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
+    apiKeyFile: reader.env[fileVariableOf(SERVICE.apiKey)] || null,
+    requestTimeoutMs: reader.value(SERVICE.requestTimeoutMs),
+    requestsPerSecond: reader.value(SERVICE.requestsPerSecond),
     /** How to connect: functions, since the URL of a proxy may contain a password. */
     readRoute: secretOf({ proxy: { httpsProxy: httpsProxy?.(), noProxy }, ca: undefined }, async () => ({
       proxy: { httpsProxy: await httpsProxy?.current(), noProxy },
@@ -112,10 +111,10 @@ function readService(reader: Reader) {
 
 /** Reports a mistake if the key would cross a network unencrypted. */
 function requireEncryption(url: URL | null, reader: Reader): void {
-  const allowHttp = reader.value(VARIABLES.allowHttp);
+  const allowHttp = reader.value(SERVICE.allowHttp);
   if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
   const reason = 'http: would send the key unencrypted; SCANFEED_ALLOW_HTTP=true allows it';
-  reader.addMistake(VARIABLES.baseUrl.name, url.href, VARIABLES.baseUrl.allowed, reason);
+  reader.addMistake(SERVICE.baseUrl.name, url.href, SERVICE.baseUrl.allowed, reason);
 }
 
 /** Returns the value of the lower-case name, which takes precedence by convention; null if it is not set. */
@@ -126,23 +125,8 @@ function lowerCaseValue(reader: Reader, variable: Variable<string | null>): stri
 }
 
 function readFeed(reader: Reader) {
-  return {
-    name: reader.value(VARIABLES.feed),
-    filters: {
-      environment: reader.value(VARIABLES.environment),
-      status: reader.value(VARIABLES.status),
-      documentType: reader.value(VARIABLES.documentType),
-    } satisfies FeedFilters,
-    markdown: reader.value(VARIABLES.markdown),
-    start: reader.value(VARIABLES.start),
-    pageLimit: reader.value(VARIABLES.pageLimit),
-    pollIntervalMs: reader.value(VARIABLES.pollInterval),
-    resolveConcurrency: reader.value(VARIABLES.resolveConcurrency),
-    pendingRetryMs: reader.value(VARIABLES.pendingRetryInterval),
-    memoryBudgetBytes: reader.value(VARIABLES.memoryBudget),
-    leaseTtlMs: reader.value(VARIABLES.leaseTtl),
-    keepHistory: reader.value(VARIABLES.history),
-  };
+  const { environment, status, documentType, ...feed } = reader.values(VARIABLES.feed);
+  return { ...feed, filters: { environment, status, documentType } satisfies FeedFilters };
 }
 
 /** Names the schema of the processes among the values that all feeds of a file share. */
@@ -150,26 +134,21 @@ export const HOME_SCHEMA = { name: 'home schema' };
 
 function readDatabase(reader: Reader) {
   // Preparing TLS takes a millisecond, which is long for a thousand feeds.
-  const connectionOf = (variable: typeof VARIABLES.databaseUrl) =>
+  const connectionOf = (variable: typeof URL_VARIABLES.databaseUrl) =>
     reader.once(variable, () => readConnection(variable, reader));
-  const connection = connectionOf(VARIABLES.databaseUrl);
-  const separate = isSet([VARIABLES.migrationUrl.name], reader.env);
-  const migration = separate ? connectionOf(VARIABLES.migrationUrl) : connection;
-  const schema = reader.value(VARIABLES.schema);
+  const connection = connectionOf(URL_VARIABLES.databaseUrl);
+  const separate = isSet([URL_VARIABLES.migrationUrl.name], reader.env);
+  const migration = separate ? connectionOf(URL_VARIABLES.migrationUrl) : connection;
+  const { typedViews, ...store } = reader.values(STORE_VARIABLES);
   return {
     // Null only if a mistake was reported.
     connection: connection as DatabaseConnection,
     /** The direct connection for migrations; `connection` if none is set. */
     migrationConnection: migration as DatabaseConnection,
-    schema,
+    ...store,
+    typedViews: typedViews === 'auto',
     /** Schema of the processes: SCANFEED_DATABASE_SCHEMA, also for feeds with a schema of their own. */
-    homeSchema: reader.once(HOME_SCHEMA, () => schema),
-    readerRole: reader.value(VARIABLES.readerRole),
-    typedViews: reader.value(VARIABLES.typedViews) === 'auto',
-    reportingTimeZone: reader.value(VARIABLES.reportingTimeZone),
-    retention: reader.value(VARIABLES.retention),
-    autoMigrate: reader.value(VARIABLES.autoMigrate),
-    poolSize: reader.value(VARIABLES.poolSize),
+    homeSchema: reader.once(HOME_SCHEMA, () => store.schema),
   };
 }
 

@@ -1,14 +1,12 @@
 import { fileVariableOf } from './reader.js';
-import { VARIABLES } from './variables.js';
+import { ALL_VARIABLES } from './variables.js';
 
 /** Endings of the variables that Kubernetes sets in every pod for a service whose name begins with `scanfeed`. */
 const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /** Returns a warning for each unknown `SCANFEED_` variable, with the most similar known name if there is one. */
 export function unknownNames(env: NodeJS.ProcessEnv): string[] {
-  const known = Object.values(VARIABLES).flatMap(({ name, secret }) =>
-    secret ? [name, fileVariableOf({ name })] : [name],
-  );
+  const known = ALL_VARIABLES.flatMap(({ name, secret }) => (secret ? [name, fileVariableOf({ name })] : [name]));
   return Object.keys(env)
     .filter((name) => name.startsWith('SCANFEED_') && !known.includes(name) && !SERVICE_LINK.test(name))
     .sort()

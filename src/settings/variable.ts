@@ -1,16 +1,11 @@
 import { type Kind, text } from './kinds.js';
 
-/** Groups of settings. Each command reads only the groups that it needs. */
-export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'admin', 'process'] as const;
-export type Group = (typeof GROUPS)[number];
-
 /** An environment variable: how it is parsed, and how errors and docs/settings.md describe it. */
 export interface Variable<T = unknown> {
   readonly schema: Kind<T>;
   /** Description of the allowed values. */
   readonly allowed: string;
   readonly name: string;
-  readonly group: Group;
   readonly meaning: string;
   /** Parsed like a given value; null if there is none. */
   readonly default: string | null;
@@ -26,31 +21,25 @@ interface VariableOptions {
   readonly defaultText?: string;
 }
 
-type VariableKey = readonly [group: Group, name: string];
-
 const declared = <T, Given extends T>(
-  [group, name]: VariableKey,
+  name: string,
   schema: Kind<Given>,
   meaning: string,
   rest: VariableOptions & { readonly default: string | null; readonly required: boolean },
-): Variable<T> => ({ schema, allowed: schema.description ?? '', secret: false, ...rest, group, name, meaning });
+): Variable<T> => ({ schema, allowed: schema.description ?? '', secret: false, ...rest, name, meaning });
 
-export const required = <T>(
-  key: VariableKey,
-  kind: Kind<T>,
-  meaning: string,
-  options: VariableOptions = {},
-): Variable<T> => declared(key, kind, meaning, { ...options, default: null, required: true });
+export const required = <T>(name: string, kind: Kind<T>, meaning: string, options: VariableOptions = {}): Variable<T> =>
+  declared(name, kind, meaning, { ...options, default: null, required: true });
 
 export const optional = <T>(
-  key: VariableKey,
+  name: string,
   kind: Kind<T>,
   meaning: string,
   options: VariableOptions = {},
-): Variable<T | null> => declared(key, kind, meaning, { ...options, default: null, required: false });
+): Variable<T | null> => declared(name, kind, meaning, { ...options, default: null, required: false });
 
-export const defaulted = <T>(key: VariableKey, kind: Kind<T>, value: string, meaning: string): Variable<T> =>
-  declared(key, kind, meaning, { default: value, required: false });
+export const defaulted = <T>(name: string, kind: Kind<T>, value: string, meaning: string): Variable<T> =>
+  declared(name, kind, meaning, { default: value, required: false });
 
 export const filePath = text('a file path', /^[^\0]+$/);
 export const words = text('text without control characters', /^[^\p{Cc}]+$/u);

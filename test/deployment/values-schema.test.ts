@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { VARIABLES, type Variable } from '../../src/settings/variables.js';
+import { ALL_VARIABLES, VARIABLES } from '../../src/settings/variables.js';
 import { formOf } from '../support/deployment/setting-forms.js';
 import {
   CHECKS,
@@ -14,7 +14,6 @@ import {
 } from '../support/deployment/values-schema.js';
 
 const schema = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'));
-const variables: readonly Variable[] = Object.values(VARIABLES);
 const ajv = new Ajv({ strict: false });
 const isAllowed = ajv.compile({ ...schema.properties.settings, definitions: schema.definitions });
 
@@ -102,13 +101,13 @@ const VALUES: Readonly<Record<string, readonly [allowed: readonly unknown[], rej
 /** The text that the chart makes of a value. */
 const asText = (value: unknown) => (value === false ? 'off' : String(value));
 const isAccepted = (name: string, value: unknown) =>
-  variables.find((variable) => variable.name === name)?.schema.safeParse(asText(value)).success;
+  ALL_VARIABLES.find((variable) => variable.name === name)?.schema.safeParse(asText(value)).success;
 
 describe('values.schema.json', () => {
   test('follows from the table of variables', async () => {
     await expect(renderValuesSchema()).toMatchFileSnapshot(SCHEMA_FILE);
     await expect(renderRanges()).toMatchFileSnapshot(RANGES_FILE);
-    const names = variables.map(({ name }) => name);
+    const names = ALL_VARIABLES.map(({ name }) => name);
     expect(Object.keys(ownValues()).filter((name) => !names.includes(name))).toEqual([]);
   });
 
@@ -122,7 +121,7 @@ describe('values.schema.json', () => {
 
   test('allows the default of every setting', () => {
     const own = ownValues();
-    const defaults = variables.filter(({ name, default: value }) => value !== null && !Object.hasOwn(own, name));
+    const defaults = ALL_VARIABLES.filter(({ name, default: value }) => value !== null && !Object.hasOwn(own, name));
     expect(defaults.length).toBeGreaterThan(20);
     expect(defaults.filter(({ name, default: value }) => !isAllowed({ [name]: value }))).toEqual([]);
     // The same after YAML has read them without quotes; `::` needs quotes.
@@ -132,18 +131,18 @@ describe('values.schema.json', () => {
 
   test('has the bounds of settings with a value of their own', () => {
     const { feed, database, port } = schema.properties;
-    expect(`^${feed.pattern.slice(1)}`).toBe(formOf(VARIABLES.feed).pattern);
+    expect(`^${feed.pattern.slice(1)}`).toBe(formOf(VARIABLES.feed.name).pattern);
     const { minimum, maximum } = database.properties.connections;
     expect({ minimum, maximum }).toMatchObject({
-      minimum: formOf(VARIABLES.poolSize).minimum,
-      maximum: formOf(VARIABLES.poolSize).maximum,
+      minimum: formOf(VARIABLES.database.poolSize).minimum,
+      maximum: formOf(VARIABLES.database.poolSize).maximum,
     });
     expect(port).toEqual({ $ref: '#/definitions/port' });
-    expect(schema.definitions.port.maximum).toBe(formOf(VARIABLES.adminPort).maximum);
+    expect(schema.definitions.port.maximum).toBe(formOf(VARIABLES.admin.port).maximum);
     for (const { name, default: value } of [
-      VARIABLES.memoryBudget,
-      VARIABLES.shutdownTimeout,
-      VARIABLES.pollInterval,
+      VARIABLES.feed.memoryBudgetBytes,
+      VARIABLES.process.shutdownTimeoutMs,
+      VARIABLES.feed.pollIntervalMs,
     ]) {
       expect(CHECKS).toContain(`get .Values.settings "${name}" | default "${value}"`);
     }

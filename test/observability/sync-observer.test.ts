@@ -382,7 +382,9 @@ test('names the variable of each filter when only a feed without filters shows i
   const remedy = String(log.lines[0]?.fields.remedy);
   for (const name of FILTER_NAMES) {
     const setting =
-      UNFILTERED[name] === null ? `without ${VARIABLES[name].name}` : `${VARIABLES[name].name}=${UNFILTERED[name]}`;
+      UNFILTERED[name] === null
+        ? `without ${VARIABLES.feed[name].name}`
+        : `${VARIABLES.feed[name].name}=${UNFILTERED[name]}`;
     expect(remedy).toContain(setting);
   }
 });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { HELP } from '../../src/observability/metrics/metric-definitions.js';
-import { VARIABLES } from '../../src/settings/variables.js';
+import { ALL_VARIABLES } from '../../src/settings/variables.js';
 import { anchorsOf, commands, filesBelow, loadCommand, projectFiles, readText } from '../support/documents.js';
 import { npmScriptsOf, programCallsOf, spansOf, wordsOf } from '../support/page-code.js';
 
@@ -36,7 +36,7 @@ describe.each(current)('%s', (page) => {
   const text = readText(page);
 
   test('names settings that exist', () => {
-    const settings = Object.values(VARIABLES).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+    const settings = ALL_VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
     const named = [...text.matchAll(/\bSCANFEED_[A-Z_]+/g)].map(([name]) => name);
     expect(named.filter((name) => !settings.includes(name))).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../src/settings/settings.js';
-import { VARIABLES } from '../../src/settings/variables.js';
+import { ALL_VARIABLES } from '../../src/settings/variables.js';
 import { testCertificate } from '../support/certificate.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
@@ -353,7 +353,7 @@ describe('secrets', () => {
     expect(error.mistakes).toMatchObject([{ variable: 'NODE_EXTRA_CA_CERTS' }]);
   });
 
-  test.each(Object.values(VARIABLES).filter(({ secret }) => secret))('report a missing file of $name', ({ name }) => {
+  test.each(ALL_VARIABLES.filter(({ secret }) => secret))('report a missing file of $name', ({ name }) => {
     const error = mistakesWith({ [name]: '', [`${name}_FILE`]: '/run/none' });
     expect(error.mistakes).toMatchObject([{ variable: `${name}_FILE`, reason: 'reading it failed (ENOENT)' }]);
   });

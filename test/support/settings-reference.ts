@@ -103,9 +103,8 @@ changes, new connections use the new role and password; a new host or database r
 
 /** Renders docs/settings.md. */
 export function renderSettingsReference(): string {
-  const variables: readonly Variable[] = Object.values(VARIABLES);
   const sections = GROUPS.map((group) => {
-    const rows = variables.filter((variable) => variable.group === group).map(renderRow);
+    const rows = Object.values<Variable>(VARIABLES[group]).map(renderRow);
     return [
       `## ${TITLES[group]}`,
       '',

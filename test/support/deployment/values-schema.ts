@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { KEYS } from '../../../src/settings/feed-entries.js';
-import { VARIABLES, type Variable } from '../../../src/settings/variables.js';
+import { ALL_VARIABLES, VARIABLES, type Variable } from '../../../src/settings/variables.js';
 import { CHART } from './chart.js';
 import { formOf, rangeOf } from './setting-forms.js';
 
@@ -23,8 +23,7 @@ export function ownValues(): Record<string, string> {
 export function renderValuesSchema(): string {
   const schema = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'));
   const own = ownValues();
-  const variables: readonly Variable[] = Object.values(VARIABLES);
-  const settings = variables.filter(({ name }) => !Object.hasOwn(own, name)).map(propertyOf);
+  const settings = ALL_VARIABLES.filter(({ name }) => !Object.hasOwn(own, name)).map(propertyOf);
   schema.properties.settings.properties = Object.fromEntries(settings);
   schema.properties.feeds.items = feedForm(schema.properties.baseUrl);
   return `${formatJson(schema)}\n`;
@@ -39,9 +38,8 @@ function propertyOf(variable: Variable): [name: string, property: unknown] {
 
 /** The form of an entry of the feeds file, with the secret of its key in place of a path. */
 function feedForm(baseUrl: { readonly pattern: string }): object {
-  const variables: readonly Variable[] = Object.values(VARIABLES);
   const formOfKey = (key: string) => {
-    const variable = variables.find(({ name }) => KEYS.get(name) === key) ?? VARIABLES.baseUrl;
+    const variable = ALL_VARIABLES.find(({ name }) => KEYS.get(name) === key) ?? VARIABLES.service.baseUrl;
     const { meaning, allowed } = variable;
     return {
       ...(key === 'baseUrl' ? baseUrl : formOf(variable)),
@@ -74,8 +72,7 @@ function objectOf(properties: object, ...required: readonly string[]): object {
 /** Renders the template with the ranges of durations, sizes and numbers. */
 export function renderRanges(): string {
   const own = ownValues();
-  const variables: readonly Variable[] = Object.values(VARIABLES);
-  const lines = variables.flatMap((variable) => {
+  const lines = ALL_VARIABLES.flatMap((variable) => {
     const { name } = variable;
     const range = rangeOf(variable);
     return range === undefined || Object.hasOwn(own, name) ? [] : [`${name}: ${JSON.stringify(range)}`];
