@@ -85,3 +85,6 @@ export function createLookup(query: Query = queryHost, clock: Clock = systemCloc
     );
   };
 }
+
+/** Looks up names for all sockets of the process: the operating system counts the lookups of the process. */
+export const lookupHost = createLookup();

@@ -1,4 +1,3 @@
-import type { LookupFunction } from 'node:net';
 import type { Clock } from '../core/clock.js';
 import { packageVersion } from '../core/package.js';
 import { ServiceClient, type ServiceClientOptions } from '../service/client.js';
@@ -14,11 +13,11 @@ export type ServiceConnections = ReturnType<typeof createServiceConnections>;
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
  * @param connections maximum number of connections to each address
  */
-export function createServiceConnections(connections: number, clock: Clock, lookup?: LookupFunction) {
+export function createServiceConnections(connections: number, clock: Clock) {
   // The process has one proxy and one rate; the first feed brings them with its other settings.
   let shared: ReturnType<typeof open> | undefined;
   const open = ({ readRoute, requestsPerSecond }: ServiceSettings) => ({
-    dispatcher: createDispatcher({ ...readRoute(), readAgain: readRoute.current, connections, lookup }),
+    dispatcher: createDispatcher({ ...readRoute(), readAgain: readRoute.current, connections }),
     limitRate: createRateLimit(requestsPerSecond, clock),
   });
   return {

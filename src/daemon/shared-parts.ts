@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import type { Clock } from '../core/clock.js';
-import { createLookup } from '../core/host-lookup.js';
 import { packageVersion } from '../core/package.js';
 import { createReadiness } from '../observability/admin/readiness.js';
 import type { ProcessLogger } from '../observability/log/logger.js';
@@ -50,8 +49,7 @@ export function openSharedParts(
   const version = packageVersion();
   const { poolSize } = settings.database;
   const ttlMs = settings.feed.leaseTtlMs;
-  const lookup = createLookup();
-  const connection = { ...settings.database.connection, lookup };
+  const { connection } = settings.database;
   const database = openDatabase({
     ...{ connection, maxConnections: poolSize, sizeSetting: 'SCANFEED_DATABASE_POOL', signal },
     // With many feeds, statements normally queue for a connection. That is not a reason to report an exhausted pool early.
@@ -77,7 +75,7 @@ export function openSharedParts(
     invalidFeeds,
   });
   const readiness = createReadiness();
-  const services = createServiceConnections(CONNECTIONS, clock, lookup);
+  const services = createServiceConnections(CONNECTIONS, clock);
   const ofSchema = (schema: string) => logger.with({ schema });
   const host = hostname();
   const holder = nameHolder(host, process.pid);

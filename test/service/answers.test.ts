@@ -205,7 +205,7 @@ describe('a compressed response, although not requested,', () => {
     const reserve = async (bytes: number) => {
       counts.push(bytes);
       if (bytes <= 100_000) return;
-      setImmediate(() => stop.abort(new Error('no room')));
+      setTimeout(() => stop.abort(new Error('no room')), 100);
       await new Promise(() => {});
     };
     const error = await rejection(context.client().readPage({ ...page, maxBytes: 20_000_000, reserve }, stop.signal));

@@ -1,6 +1,8 @@
 // Loaded only if traces are exported: its packages take time and memory.
+import type { LookupFunction } from 'node:net';
 import { ROOT_CONTEXT, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   BatchSpanProcessor,
@@ -9,6 +11,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../core/clock.js';
+import { ATTEMPT_TIMEOUT_MS, lookupHost } from '../../core/host-lookup.js';
 import type { StoredPage } from '../../sync/ports/index.js';
 import type { Logger } from '../log/logger.js';
 import { createThrottledLines } from '../log/throttled-lines.js';
@@ -23,6 +26,8 @@ export interface TracerOptions {
   readonly ratio: number;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Looks up the host name of the collector. Default: that of the process. */
+  readonly lookup?: LookupFunction;
 }
 
 /**
@@ -30,9 +35,10 @@ export interface TracerOptions {
  * the standard `OTEL_EXPORTER_OTLP_*` variables, the resource from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. Spans that
  * the collector does not take are dropped.
  */
-export function createOtlpTracer({ version, ratio, logger, clock }: TracerOptions): PageTracer {
+export function createOtlpTracer(options: TracerOptions): PageTracer {
+  const { version, ratio, logger, clock, lookup = lookupHost } = options;
   const lines = createThrottledLines(logger, clock);
-  const exporter = reportFailures(new OTLPTraceExporter(), (spans, reason) =>
+  const exporter = reportFailures(openExporter(lookup), (spans, reason) =>
     lines.add('warn', 'dropped spans: collector unavailable', { spans }, () => ({ reason })),
   );
   const provider = new TracerProvider({
@@ -52,6 +58,22 @@ export function createOtlpTracer({ version, ratio, logger, clock }: TracerOption
       closed.abort();
     },
   };
+}
+
+/** Opens the exporter that the variables describe, whose connections are opened as the others of the process. */
+function openExporter(lookup: LookupFunction): SpanExporter {
+  const { agentFactory } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {});
+  return new OTLPTraceExporter({
+    httpAgentOptions: async (protocol) => {
+      const agent = await agentFactory(protocol);
+      const { createConnection } = agent;
+      const attempts = { lookup, autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS };
+      return Object.assign(agent, {
+        createConnection: (...[to, onCreated]: Parameters<typeof createConnection>) =>
+          createConnection.call(agent, { ...to, ...attempts }, onCreated),
+      });
+    },
+  });
 }
 
 /**

@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net';
 import { unescape as unescapePercent } from 'node:querystring';
 import { Agent, type buildConnector, type Dispatcher, errors, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../core/clock.js';
-import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
+import { ATTEMPT_TIMEOUT_MS, lookupHost } from '../../core/host-lookup.js';
 import { parseNoProxy } from '../../core/no-proxy.js';
 import { succeeds } from '../../core/succeeds.js';
 import { atLeastOne, requireArgument, requireFunctions } from '../check-arguments.js';
@@ -41,7 +41,7 @@ export interface DispatcherOptions extends RouteOptions {
   readonly connections?: number | undefined;
   /** Timeout for a new connection including TLS, milliseconds. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Looks up host names. Default: one lookup at a time for each name. */
+  /** Looks up host names. Default: one lookup of the process at a time for each name. */
   readonly lookup?: LookupFunction | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
@@ -54,7 +54,7 @@ export interface DispatcherOptions extends RouteOptions {
  */
 export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
   const { connections = 16, connectTimeoutMs = CONNECT_TIMEOUT_MS, readAgain } = options;
-  const { lookup = createLookup(), clock = systemClock } = options;
+  const { lookup = lookupHost, clock = systemClock } = options;
   atLeastOne(connections, 'connections');
   atLeastOne(connectTimeoutMs, 'connectTimeoutMs');
   requireFunctions({ lookup, readAgain });

@@ -1,12 +1,12 @@
 import { type LookupFunction, Socket } from 'node:net';
 import pg from 'pg';
-import { ATTEMPT_TIMEOUT_MS, createLookup } from '../../core/host-lookup.js';
+import { ATTEMPT_TIMEOUT_MS, lookupHost } from '../../core/host-lookup.js';
 
 /** Options of a connection, as `pg` defines them. Only the settings interpret `sslmode`. */
 export interface ClientOptions extends Readonly<pg.ClientConfig> {
   /** Whether to connect without TLS if the server has none (`sslmode=prefer`). */
   readonly tlsOptional?: boolean;
-  /** Looks up host names. Default: one lookup at a time for each name. */
+  /** Looks up host names. Default: that of the process. */
   readonly lookup?: LookupFunction;
   /** Reads files of options again, before each new connection. Never rejects. */
   readonly readAgain?: () => Promise<Pick<pg.ClientConfig, 'user' | 'ssl'>>;
@@ -18,7 +18,7 @@ export interface ClientOptions extends Readonly<pg.ClientConfig> {
  */
 export class DatabaseClient extends pg.Client {
   constructor(config: ClientOptions = {}) {
-    const { lookup = createLookup() } = config;
+    const { lookup = lookupHost } = config;
     // Not a copy: the pool makes the password a hidden property.
     super(Object.assign(Object.create(config), { stream: () => openSocket(lookup) }));
     if (config.tlsOptional === true) allowPlain(this.connection as DriverConnection);

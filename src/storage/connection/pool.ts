@@ -1,6 +1,5 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { createLookup } from '../../core/host-lookup.js';
 import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError, type Destination, poolExhausted } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
@@ -46,7 +45,7 @@ export function openDatabase(options: DatabaseOptions) {
   const queueDeadlineMs = options.queueDeadlineMs ?? connectDeadlineMs;
   const { Client, loggedIn, cutHandshakes } = handshakes(connectDeadlineMs);
   const pool = new pg.Pool({
-    ...{ lookup: createLookup(), ...options.connection },
+    ...options.connection,
     Client,
     max: options.maxConnections,
     connectionTimeoutMillis: queueDeadlineMs,

@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../../src/observability/tracing/otlp-tracer.js';
 import type { StoredPage } from '../../../src/sync/ports/index.js';
@@ -21,13 +22,19 @@ const JOINED: StoredPage = {
   counts: { ...NO_COUNTS, inserted: 205, quarantined: 2, stored: ['scan-of-the-test'] },
 };
 
-async function setup({ ratio = 1, ...options }: { status?: number; ratio?: number } = {}) {
+interface Setup {
+  readonly status?: number;
+  readonly ratio?: number;
+  readonly lookup?: LookupFunction;
+}
+
+async function setup({ ratio = 1, lookup, ...options }: Setup = {}) {
   const collector = await startCollector(options);
   onTestFinished(collector.close);
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
   const clock = { ...handClock(), sleep: () => new Promise<void>(() => {}) };
   const { logger, lines } = recordingLogger();
-  const open = () => createOtlpTracer({ version: '1.2.3', ratio, logger, clock });
+  const open = () => createOtlpTracer({ version: '1.2.3', ratio, logger, clock, ...(lookup && { lookup }) });
   return { collector, clock, lines, open };
 }
 
@@ -111,6 +118,21 @@ test('does not wait longer than its time for a collector that does not answer', 
   tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(waits).toEqual([2_000]);
+});
+
+test('looks up the collector as the process looks up other hosts, so that a silent DNS server delays only it', async () => {
+  const names: string[] = [];
+  const lookup: LookupFunction = (name, _options, callback) => {
+    names.push(name);
+    callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  };
+  const { collector, open } = await setup({ lookup });
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url.replace('127.0.0.1', 'collector.test'));
+  const tracer = open();
+  tracer.pageStored(JOINED, 'invoices');
+  await tracer.close();
+  expect(names).toEqual(['collector.test']);
+  expect(collector.spans()).toHaveLength(6);
 });
 
 test('sends all spans of a share of the pages', async () => {
