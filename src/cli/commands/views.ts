@@ -3,8 +3,8 @@ import { describeError } from '../../observability/log/describe-error.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
 import type { Refreshed } from '../../storage/reporting/refresh-reports.js';
-import type { ReportColumn, ReportView } from '../../storage/reporting/report-view.js';
-import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
+import type { ReportColumn, StoredView } from '../../storage/reporting/report-view.js';
+import { readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -152,22 +152,32 @@ function describe({ views, columns, built }: Refreshed): string {
 
 function list({ feed, json }: Given, io: CommandProcess): Promise<void> {
   return withReports(io, feed, async ({ connection }) => {
-    const views = await listReportViews(connection);
-    if (json) io.write(`${JSON.stringify(views)}\n`);
+    const views = (await readReportViews(connection)).toSorted(byType);
+    if (json) io.write(`${JSON.stringify(views.map(listed))}\n`);
     else if (views.length === 0) io.write('No documents have been scanned yet: run `scanfeed views refresh`.\n');
     else io.write(table(views, LIST));
   });
 }
 
-const LIST: readonly Column<ListedView>[] = [
+/** Orders views by document type, outer ones first. */
+function byType(a: StoredView, b: StoredView): number {
+  if (a.slug !== b.slug) return a.slug < b.slug ? -1 : 1;
+  return a.arrays.length - b.arrays.length;
+}
+
+function listed({ name, slug, arrays, history, builtAt, storesRows, columns }: StoredView) {
+  return { name, slug, arrays, history, builtAt, storesRows, fields: columns.length };
+}
+
+const LIST: readonly Column<StoredView>[] = [
   { head: 'VIEW', cell: ({ name }) => name },
   { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug },
   { head: 'ROWS ARE', cell: rowsOf },
-  { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
+  { head: 'FIELDS', cell: ({ columns }) => String(columns.length), right: true },
   { head: 'IN A TABLE', cell: ({ storesRows }) => (storesRows ? 'yes' : 'no') },
 ];
 
-function rowsOf({ arrays, history }: ReportView | ListedView): string {
+function rowsOf({ arrays, history }: StoredView): string {
   if (history) return 'superseded revisions';
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }

@@ -3,14 +3,13 @@ import type { StoreConnection } from '../../storage/connection/store-connection.
 import { ownColumns } from '../../storage/reporting/fixed-columns.js';
 import { countNewChanges, type SkippedDocument } from '../../storage/reporting/new-documents.js';
 import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
-import type { ReportView } from '../../storage/reporting/report-view.js';
+import type { StoredView } from '../../storage/reporting/report-view.js';
 import {
   createStoredIndex,
   dropStoredIndex,
   listStoredIndexes,
   type StoredIndex,
 } from '../../storage/reporting/stored-indexes.js';
-import { isStored } from '../../storage/reporting/stored-rows.js';
 import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -41,7 +40,7 @@ export async function refreshWithProgress(
   });
 }
 
-export async function findView(name: string, connection: StoreConnection): Promise<ReportView> {
+export async function findView(name: string, connection: StoreConnection): Promise<StoredView> {
   const view = (await readReportViews(connection)).find((each) => each.name === name);
   if (view !== undefined) return view;
   throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
@@ -79,8 +78,8 @@ export async function changeIndex(
     return report('dropped', `Dropped the index of ${name} on ${columns.join(', ')}.\n`);
   }
   if (same.some(({ valid }) => valid)) return report('unchanged', `${name} already has this index.\n`);
-  if (!(await isStored(connection, view.id))) await changeStorage(view, true, options, work, io);
-  if (!(await isStored(connection, view.id)))
+  if (!view.hasTable) await changeStorage(view, true, options, work, io);
+  if (!(await findView(name, connection)).hasTable)
     throw new CommandFailure(`another process is building ${name}; try again`, EXIT.tryAgain);
   for (const index of same) await dropStoredIndex(connection, index.name);
   await withProgress(io, options, 'creating the index', () => createStoredIndex(connection, view, columns));
@@ -102,7 +101,7 @@ const INDEXES: readonly Column<StoredIndex>[] = [
 ];
 
 async function changeStorage(
-  view: ReportView,
+  view: StoredView,
   wanted: boolean,
   options: ProgressOptions,
   work: ReportsWork,
@@ -118,7 +117,7 @@ async function changeStorage(
     throw new CommandFailure('a daemon is scanning new documents and will store the remaining rows', EXIT.tryAgain);
 }
 
-function requireColumns(view: ReportView, columns: readonly string[]): void {
+function requireColumns(view: StoredView, columns: readonly string[]): void {
   const known = [...ownColumns(view), ...view.columns].map((column) => column.name);
   const unknown = columns.find((name) => !known.includes(name));
   if (unknown === undefined) return;

@@ -29,17 +29,14 @@ export async function buildViews(
   readerRole: string | null,
   isDue: (view: string) => boolean = () => true,
 ) {
-  // Reads the built views before the decided ones, so that no view is replaced by an older definition.
-  const existing = await readBuilt(connection);
   const built: string[] = [];
   const failed: ViewFailure[] = [];
   const views = await defineViews(connection);
   for (const defined of views) {
     const { view, fingerprint } = defined;
-    const before = existing.get(view.name);
-    if ((before?.exists && before.fingerprint === fingerprint) || !isDue(view.name)) continue;
+    if ((view.exists && view.builtAs === fingerprint) || !isDue(view.name)) continue;
     try {
-      if (await buildView(connection, defined, before?.fingerprint ?? null, readerRole)) built.push(view.name);
+      if (await buildView(connection, defined, readerRole)) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error: await explainOwner(connection, view.name, error) });
       if (classifyError(error).kind === 'connection') break;
@@ -69,38 +66,16 @@ export async function defineViews(connection: StoreConnection): Promise<readonly
   );
 }
 
-/** The last build of a view. */
-interface Built {
-  /** Null: never built. */
-  readonly fingerprint: string | null;
-  /** False: not built yet, or dropped since. */
-  readonly exists: boolean;
-}
-
-/** Returns the last builds by name of the view. */
-async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<string, Built>> {
-  const { rows } = await sql<Built & { name: string }>`
-    SELECT name, built_as AS fingerprint, COALESCE((
-      SELECT relkind = 'v' FROM pg_class WHERE oid = to_regclass(format('%I.%I', ${tables.reportingSchema}::text, name))
-    ), false) AS exists
-    FROM ${tables.reportViews} AS view`.execute(db);
-  return new Map(rows.map(({ name, ...built }) => [name, built]));
-}
-
-/**
- * Returns false if another process is building the view or has built it since.
- * @param replaces the fingerprint of the view that existed when the definition was made
- */
+/** Returns false if another process is building the view or has built it since its definition was read. */
 function buildView(
   { db, tables }: StoreConnection,
-  { view: { id, name, storesRows }, fingerprint, statements }: DefinedView,
-  replaces: string | null,
+  { view: { id, name, storesRows, builtAs }, fingerprint, statements }: DefinedView,
   readerRole: string | null,
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
     const { rows: locked } = await sql`
-      SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${replaces}
+      SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${builtAs}
       FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);
     if (locked.length === 0) return false;
     await sql.raw(statements).execute(tx);

@@ -28,6 +28,18 @@ export interface ReportView {
   readonly columns: readonly ReportColumn[];
 }
 
+/** A typed view with the state of its relations. */
+export interface StoredView extends ReportView {
+  readonly id: number;
+  /** Fingerprint of the last definition that was built; null: none was. */
+  readonly builtAs: string | null;
+  readonly builtAt: Date | null;
+  /** False: not built yet, or dropped since. */
+  readonly exists: boolean;
+  /** Whether there is a table with its rows. */
+  readonly hasTable: boolean;
+}
+
 /** Returns a key that identifies a view by its rows. */
 export function viewKey({
   slug,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
-import type { ReportView } from './report-view.js';
+import type { StoredView } from './report-view.js';
 import { explainTooLong, storedTable } from './stored-rows.js';
 
 /** An index of the stored rows of a typed view. */
@@ -38,7 +38,7 @@ export async function listStoredIndexes({ db, tables }: StoreConnection): Promis
  */
 export async function createStoredIndex(
   connection: StoreConnection,
-  { id, name }: Pick<ReportView, 'id' | 'name'>,
+  { id, name }: Pick<StoredView, 'id' | 'name'>,
   columns: readonly string[],
 ): Promise<void> {
   const stored = sql.raw(storedTable(connection.tables, id));

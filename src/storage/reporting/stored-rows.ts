@@ -4,7 +4,7 @@ import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { quoted, type Tables } from '../tables/schema.js';
 import { endOfBatch } from './find-fields.js';
-import type { ReportView } from './report-view.js';
+import type { StoredView } from './report-view.js';
 
 /*
  * A typed view can keep its rows in a table, so that PostgreSQL can index them and need not unpack documents
@@ -20,7 +20,7 @@ const TOO_LONG = '54000';
 
 /** A typed view with its current definition. */
 export interface DefinedView {
-  readonly view: ReportView;
+  readonly view: StoredView;
   /** The names of the columns. */
   readonly columns: readonly string[];
   /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
@@ -32,7 +32,7 @@ export interface DefinedView {
 }
 
 /** Returns the name of the table. It is in the schema of the reports, where the daemon may create relations. */
-export function storedTable({ reportingSchema }: Tables, id: number | null): string {
+export function storedTable({ reportingSchema }: Tables, id: number): string {
   return `${quoted(reportingSchema)}.${quoted(`stored_${id}`)}`;
 }
 
@@ -42,7 +42,7 @@ export function storedTable({ reportingSchema }: Tables, id: number | null): str
  */
 export function tableDefinition(
   tables: Tables,
-  { id, name }: ReportView,
+  { id, name }: StoredView,
   rows: string,
   fields: readonly string[],
 ): readonly string[] {
@@ -65,7 +65,7 @@ export function tableDefinition(
 /** Returns the query of the view: the stored rows of unchanged runs, and the rows of changed ones. */
 export function storedOrChangedRows(
   tables: Tables,
-  { id }: ReportView,
+  { id }: StoredView,
   { rows, columns, fingerprint }: Pick<DefinedView, 'rows' | 'columns' | 'fingerprint'>,
 ): string {
   const schema = quoted(tables.schema);
@@ -83,15 +83,9 @@ export function storedOrChangedRows(
 }
 
 /** Condition on a row of `report_views`: there is a table. It is gone if somebody has dropped it with the view by hand. */
-function hasTable({ reportingSchema }: Tables) {
+export function hasTable({ reportingSchema }: Tables) {
   const table = sql`to_regclass(format('%I.stored_%s', ${reportingSchema}::text, id))`;
   return sql`(stored_up_to IS NOT NULL AND ${table} IS NOT NULL)`;
-}
-
-/** Returns whether the view has a table for its rows. */
-export async function isStored({ db, tables }: StoreConnection, id: number | null): Promise<boolean> {
-  const { rows } = await sql`SELECT FROM ${tables.reportViews} WHERE id = ${id} AND ${hasTable(tables)}`.execute(db);
-  return rows.length > 0;
 }
 
 /**

@@ -1,13 +1,16 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { relationsIn } from '../schema/relations-in.js';
-import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
+import { type ReportColumn, type ReportView, type StoredView, viewKey } from './report-view.js';
+import { hasTable } from './stored-rows.js';
 
 /** Returns all typed views, outer ones first. */
-export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly ReportView[]> {
-  const { rows } = await sql<ReportView>`
+export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly StoredView[]> {
+  const { rows } = await sql<StoredView>`
     SELECT view.id, view.name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history,
-      stores_rows AS "storesRows",
+      stores_rows AS "storesRows", built_as AS "builtAs", built_at AS "builtAt", ${hasTable(tables)} AS "hasTable",
+      COALESCE((SELECT relkind = 'v' FROM pg_class
+        WHERE oid = to_regclass(format('%I.%I', ${tables.reportingSchema}::text, view.name))), false) AS exists,
       COALESCE(jsonb_agg(jsonb_build_object('name', field.name, 'path', field.path, 'type', field.type)
         ORDER BY field.position) FILTER (WHERE field.position IS NOT NULL), '[]') AS columns
     FROM ${tables.reportViews} AS view
@@ -34,29 +37,8 @@ export async function findForeignViews({ db, tables }: StoreConnection): Promise
   return rows;
 }
 
-/** A typed view in the list of views. */
-export interface ListedView extends Omit<ReportView, 'id' | 'columns'> {
-  /** Null: not built yet. */
-  readonly builtAt: Date | null;
-  readonly fields: number;
-}
-
-/** Returns the typed views by document type, outer ones first. */
-export async function listReportViews({ db, tables }: StoreConnection): Promise<readonly ListedView[]> {
-  const { rows } = await sql<ListedView>`
-    SELECT name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history, built_at AS "builtAt",
-      stores_rows AS "storesRows",
-      (SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = COALESCE(history_of, view.id)) AS fields
-    FROM ${tables.reportViews} AS view ORDER BY slug, jsonb_array_length(arrays), id`.execute(db);
-  return rows;
-}
-
 /** Records whether a view is to keep its rows in a table. The next refresh builds it so. */
-export async function setStoresRows(
-  { db, tables }: StoreConnection,
-  id: number | null,
-  wanted: boolean,
-): Promise<void> {
+export async function setStoresRows({ db, tables }: StoreConnection, id: number, wanted: boolean): Promise<void> {
   await sql`UPDATE ${tables.reportViews} SET stores_rows = ${wanted} WHERE id = ${id}`.execute(db);
 }
 

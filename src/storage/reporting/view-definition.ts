@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { quoted, type Tables } from '../tables/schema.js';
 import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
-import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+import {
+  type ColumnType,
+  pathKey,
+  type ReportColumn,
+  type ReportView,
+  type StoredView,
+  viewKey,
+} from './report-view.js';
 import { type DefinedView, storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';
 import { type Shape, shapeKey } from './value-shapes.js';
 
@@ -28,7 +35,7 @@ export function sqlTypeOf(type: ColumnType): string {
  */
 export function viewDefinition(
   tables: Tables,
-  view: ReportView,
+  view: StoredView,
   views: readonly ReportView[],
   rareShapes: ReadonlySet<string>,
 ): DefinedView {

@@ -128,8 +128,8 @@ describe('a refresh', () => {
     const late = openTestDatabase(given.url, 1);
     let building: ReturnType<typeof buildViews> | undefined;
     await bench.database.sql.transaction().execute(async (other) => {
-      // The slower one has read the existing views, and waits to read the decided ones.
-      await sql`LOCK TABLE ${tables.reportColumns} IN ACCESS EXCLUSIVE MODE`.execute(other);
+      // The slower one has read the views, and waits to read the shapes of values, on which their definitions depend too.
+      await sql`LOCK TABLE ${tables.reportShapes} IN ACCESS EXCLUSIVE MODE`.execute(other);
       building = buildViews(connectStore(late, TEST_SCHEMA), NO_READER);
       await untilWaiting(bench.database.sql, 1);
       await sql`UPDATE ${tables.reportViews} SET built_as = 'newer'`.execute(other);
