@@ -171,7 +171,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a process takes free feeds beyond its share at once',
-    patch(feedShare, 'if (exceedsShare && ', 'if (false && '),
+    patch(feedShare, 'if (this.#led.size >= this.#limit()) {', 'if (this.#led.size < 0) {'),
   ),
   engine(
     'all surplus feeds are given back at once',

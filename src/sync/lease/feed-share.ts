@@ -2,23 +2,18 @@
 const GIVEN_BACK = 0.1;
 
 /**
- * Returns how many feeds a process leads if it shares those that it follows with others. A process that follows fewer feeds counts
- * less. Pure.
- */
-export function shareOf(feeds: number, others: readonly number[]): number {
-  return Math.ceil(feeds / others.reduce((processes, other) => processes + Math.min(1, other / feeds), 1));
-}
-
-/**
  * Decides which feeds a process leads, so that processes that follow the same feeds share them evenly. Shares count feeds that it
  * leads, even failing ones: a feed that fails stays where it is. All times are monotonic, milliseconds.
  */
 export class FeedShare {
   readonly #followed = new Set<string>();
-  /** Feeds that the process leads, in the order in which it took them. `kept`: others did not take it, so it is not surplus. */
-  readonly #led = new Map<string, { readonly kept: boolean }>();
+  /** Feeds that the process leads or is taking, in the order in which it took them. */
+  readonly #led = new Set<string>();
   readonly #freeSince = new Map<string, number>();
+  /** Numbers of feeds that the other living processes follow. */
   #others: ReadonlyMap<string, number> = new Map();
+  /** Number of feeds that it took beyond its share because no other process did; they are not surplus. */
+  #beyondShare = 0;
   #surplus = new Set<string>();
   #decidedAt = Number.NEGATIVE_INFINITY;
 
@@ -48,10 +43,10 @@ export class FeedShare {
     const isSame = others.size === this.#others.size && [...others.keys()].every((other) => this.#others.has(other));
     this.#others = others;
     if (isSame) return false;
-    this.#surplus.clear();
     // The shares have changed, so other processes may now take feeds that they left free before.
     this.#freeSince.clear();
-    for (const feed of this.#led.keys()) this.#led.set(feed, { kept: false });
+    this.#beyondShare = 0;
+    this.#surplus.clear();
     return true;
   }
 
@@ -72,25 +67,17 @@ export class FeedShare {
    * @param othersFrom from when on this process, and perhaps all others, may take feeds from others
    */
   mayTake(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
-    const exceedsShare = this.#counted().length >= this.#share();
-    if (exceedsShare && Math.min(this.freeForMs(feed, now), now - othersFrom) < this.ttlMs) return false;
-    this.#led.set(feed, { kept: exceedsShare });
+    if (this.#led.size >= this.#limit()) {
+      if (Math.min(this.freeForMs(feed, now), now - othersFrom) < this.ttlMs) return false;
+      this.#beyondShare += 1;
+    }
+    this.#led.add(feed);
     return true;
-  }
-
-  /** Returns whether the process leads all of these feeds, or is taking them. False if there are none yet. */
-  leadsAll(feeds: ReadonlySet<string> = this.#followed): boolean {
-    return feeds.size > 0 && [...feeds].every((feed) => this.leads(feed));
-  }
-
-  /** Returns whether the process leads a feed, or is taking it. */
-  leads(feed: string): boolean {
-    return this.#led.has(feed);
   }
 
   /** Takes a feed, even beyond the share, that already belongs to this process. */
   takeOwn(feed: string): void {
-    this.#led.set(feed, { kept: false });
+    this.#led.add(feed);
   }
 
   release(feed: string): void {
@@ -98,27 +85,35 @@ export class FeedShare {
     this.#surplus.delete(feed);
   }
 
+  /** Returns whether the process leads a feed, or is taking it. */
+  leads(feed: string): boolean {
+    return this.#led.has(feed);
+  }
+
+  /** Returns whether the process leads all of these feeds, or is taking them. False if there are none yet. */
+  leadsAll(feeds: ReadonlySet<string> = this.#followed): boolean {
+    return feeds.size > 0 && [...feeds].every((feed) => this.leads(feed));
+  }
+
+  /** Returns whether the process leads more than its share, and gives feeds back. */
+  exceedsShare(): boolean {
+    return this.#led.size > this.#limit();
+  }
+
   /** Returns whether to give a feed back so that another process can take it: one of those beyond the share, taken last. */
   isSurplus(feed: string, now: number): boolean {
     if (now - this.#decidedAt >= this.roundMs) {
-      const counted = this.#counted();
-      const number = Math.ceil(Math.max(0, counted.length - this.#share()) * GIVEN_BACK);
-      this.#surplus = new Set(counted.slice(counted.length - number));
+      const number = Math.ceil(Math.max(0, this.#led.size - this.#limit()) * GIVEN_BACK);
+      this.#surplus = new Set([...this.#led].slice(this.#led.size - number));
       this.#decidedAt = now;
     }
     return this.#surplus.has(feed);
   }
 
-  /** Returns whether the process leads more than its share, and gives feeds back. */
-  exceedsShare(): boolean {
-    return this.#counted().length > this.#share();
-  }
-
-  #share(): number {
-    return shareOf(this.#followed.size, [...this.#others.values()]);
-  }
-
-  #counted(): readonly string[] {
-    return [...this.#led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
+  /** Returns how many feeds the process leads: its share, and those that no other one took. A process that follows fewer counts less. */
+  #limit(): number {
+    const feeds = this.#followed.size;
+    const processes = [...this.#others.values()].reduce((sum, other) => sum + Math.min(1, other / feeds), 1);
+    return Math.ceil(feeds / processes) + this.#beyondShare;
   }
 }
