@@ -1,14 +1,16 @@
+import { classifyError } from '../core/errors.js';
 import type { FeedContext, LeaderContext } from './context.js';
+import { FeedPages } from './feed-pages.js';
 import { keepLease } from './lease/keep-lease.js';
 import { takeLease } from './lease/take-lease.js';
 import { createUnfinishedWork } from './lease/unfinished-work.js';
 import { tickWhileWaiting } from './memory/tick-while-waiting.js';
 import { runPasses } from './passes/run-passes.js';
-import type { LeaseGrant } from './ports/index.js';
-import { readFeed } from './read-feed.js';
+import type { LeaseGrant, Position } from './ports/index.js';
 import { retryPending } from './results/retry-pending.js';
+import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
 import { createDatabaseRecovery } from './retry/database-recovery.js';
-import { createIdleGate } from './waiting/idle-gate.js';
+import { createIdleGate, type IdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
 import { createWakeUp } from './waiting/wake-up.js';
 
@@ -61,5 +63,55 @@ async function lead(lease: LeaseGrant, context: LeaderContext, signal: AbortSign
     context.observer.caughtUp(null);
     context.observer.reading('feed', null);
     await context.leases.release(lease.feed);
+  }
+}
+
+/** Reads the feed page by page, and pauses at its end and after failures. Resolves when the signal aborts. */
+async function readFeed(lease: LeaseGrant, context: LeaderContext, idle: IdleGate, signal: AbortSignal): Promise<void> {
+  const { clock, observer, store, leases } = context;
+  const { pollIntervalMs } = context.settings;
+  let failures = 0;
+  let fences = 0;
+  let polledAt = clock.monotonic();
+  const pages = new FeedPages(lease, context, (page) => {
+    polledAt = page.polledAt;
+    if (failures > 0) observer.recovered('feed');
+    failures = 0;
+    fences = 0;
+  });
+  /**
+   * The position to continue from; null: read the stored one. Kept between polls, because the fence rejects a commit from any other
+   * cursor.
+   */
+  let position: Position | null = null;
+  const pause = async (ms: number, sleep = clock.sleep) => {
+    observer.ticked(ms);
+    idle.open();
+    await sleep(ms, signal);
+    idle.close();
+  };
+  while (!signal.aborted) {
+    try {
+      const start: Position = position ?? (await store.readPosition(lease.feed));
+      position = null;
+      const next = await pages.readFrom(start, signal);
+      if (next === 'fenced') {
+        // Either the lease was lost, which the next read of the feed finds, or another writer moved the position, which is read again.
+        leases.readEarly();
+        fences += 1;
+        await pause(pauseAfter(fences, { action: 'retry' }, clock.random()));
+        continue;
+      }
+      if (pages.at.cursor !== null) position = pages.at; // without a cursor, the fence would not notice another `since`
+      // Otherwise the page had no entries, and its cursor moved: there may be more at once.
+      if (next !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
+    } catch (error) {
+      if (signal.aborted) return;
+      failures += 1;
+      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
+      observer.polled('failed', 0);
+      observer.failed('feed', error, pauseMs);
+      await pause(pauseMs, (ms, until) => context.recovery.pauseAfterFailure(error, ms, until));
+    }
   }
 }

@@ -2,10 +2,9 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
-const storePage = 'src/sync/writer/store-page.ts';
 const writePages = 'src/sync/writer/write-pages.ts';
 const withoutRefused = 'src/sync/writer/without-refused.ts';
-const readFeed = 'src/sync/read-feed.ts';
+const syncFeed = 'src/sync/sync-feed.ts';
 const checkEntries = 'src/sync/page/check-entries.ts';
 const fullResult = 'src/sync/results/full-result.ts';
 const recover = 'src/sync/recovery/recover-cursor.ts';
@@ -22,26 +21,24 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the cursor is stored before the rows',
     patch(
-      readFeed,
-      'return (content) => store.commitPage({ lease, from, to, freshness, ...content });',
-      `return async (content) => {
-         const nothing = { batch: [], quarantine: [] };
-         await store.commitPage({ lease, from, to, freshness: { ...freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, ...nothing });
-         return store.commitPage({ lease, from: to, to, freshness, ...content });
-       };`,
+      writePages,
+      ': store.commitPage({ ...move, ...content });',
+      `: store
+          .commitPage({ ...move, freshness: { ...move.freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, batch: [], quarantine: [] })
+          .then(() => store.commitPage({ ...move, from: move.to, ...content }));`,
     ),
   ),
   engine(
     'the start comes from the settings, not from the first start',
     patch(
-      readFeed,
+      syncFeed,
       'const start: Position = position ?? (await store.readPosition(lease.feed));',
       `const stored = await store.readPosition(lease.feed);
        const { start: set } = context.identity;
        const start: Position = { ...stored, since: set instanceof Date ? set : null };`,
     ),
   ),
-  engine('the position is not read again after an unknown outcome', patch(readFeed, '      position = null;\n', '')),
+  engine('the position is not read again after an unknown outcome', patch(syncFeed, '      position = null;\n', '')),
 
   engine(
     'a commit that overtakes the one before is given up',
@@ -94,9 +91,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(storePage, 'return await attempt(page.entries, page.quarantine);', 'return await attempt(page.entries, []);'),
+    patch(
+      writePages,
+      'return await attempt(page.entries, page.quarantine);',
+      'return await attempt(page.entries, []);',
+    ),
   ),
-  engine('refused entries are dropped', patch(storePage, '[...page.quarantine, ...refused]', 'page.quarantine')),
+  engine('refused entries are dropped', patch(writePages, '[...page.quarantine, ...refused]', 'page.quarantine')),
   engine(
     'a lost connection is taken for a bad entry',
     patch(withoutRefused, "return classifyError(error).action === 'data';", 'return true;'),
@@ -114,9 +115,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the memory of a page is released before it is committed',
     patch(
-      storePage,
-      '  const commit = target.prepare(page);',
-      '  const commit = target.prepare(page);\n  page.release();',
+      writePages,
+      '    const move = target.moveBy(page);',
+      '    const move = target.moveBy(page);\n    page.release();',
     ),
   ),
   engine(

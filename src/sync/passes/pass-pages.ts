@@ -7,9 +7,9 @@ import type { Next } from '../page/ending.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
 import { readServiceDate } from '../page/probe.js';
 import { possibleDelivery } from '../page/service-clock.js';
-import type { FeedStore, LeaseGrant, Pass, PassKind, Position, ReadingPace, SyncObserver } from '../ports/index.js';
+import type { LeaseGrant, Pass, PassKind, PassMove, Position, ReadingPace, SyncObserver } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
-import { type PageOwner, readPages, reportLoadings, Track } from '../read-pages.js';
+import { Pages } from '../read-pages.js';
 import {
   fallbackTime,
   findPositionWithin,
@@ -17,12 +17,9 @@ import {
   isSameOrganization,
   readRunsFrom,
 } from '../recovery/recover-cursor.js';
-import { CursorRejected } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { withTimeout } from '../waiting/with-timeout.js';
-import { createBreaker } from '../writer/breaker.js';
-import type { CommitPage } from '../writer/page-target.js';
 import { PASS_POLICIES, type PassPolicy } from './pass-policy.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
@@ -35,12 +32,9 @@ const MAX_HELD_PAGES = 10;
 const IDLE_TIMEOUT_MS = 10_000;
 
 /** Reads the pages of a pass in slices, and commits each with the position after it. */
-export class PassPages implements PageOwner {
+export class PassPages extends Pages {
   readonly what: PassKind;
   readonly priority = 'background';
-  readonly track = new Track();
-  readonly breaker = createBreaker();
-  readonly store: FeedStore;
   readonly maxHeld: number;
   readonly maxJoined = 1;
   readonly maxCommits = 1;
@@ -56,12 +50,12 @@ export class PassPages implements PageOwner {
 
   constructor(
     pass: Pass,
-    readonly lease: LeaseGrant,
-    private readonly context: LeaderContext,
+    lease: LeaseGrant,
+    context: LeaderContext,
     private readonly idle: IdleGate,
   ) {
+    super(lease, context);
     this.what = pass.kind;
-    this.store = context.store;
     this.#pass = pass;
     this.#policy = PASS_POLICIES[pass.kind];
     this.maxHeld = this.#policy.readsAhead ? Math.min(context.settings.maxHeldPages, MAX_HELD_PAGES) : 1;
@@ -80,27 +74,21 @@ export class PassPages implements PageOwner {
   /**
    * Reads for one slice.
    * @param pass as it is stored: a commit whose outcome is unknown may have moved it
-   * @throws MostlyBad
-   * @throws CursorRejected if the service rejects the cursor of the pass; the next slice continues without it
    */
   async readSlice(pass: Pass, signal: AbortSignal): Promise<Next> {
-    const { track, lease, store, context, idle } = this;
+    const { lease, context, idle } = this;
     this.#pass = pass;
     if (this.#policy.waitsForFeed) await idle.wait(signal);
-    this.#feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
+    this.#feedHadCursor = (await context.store.readPosition(lease.feed)).cursor !== null;
     const start = await this.#findStart(signal);
     this.#sliceEndsAt = context.clock.monotonic() + SLICE_MS;
-    try {
-      return await readPages(start, this, context, signal);
-    } catch (error) {
-      const { cursor } = this.#pass;
-      if (cursor === null || this.#rejected !== null || !track.refusals.isPersistent(cursor, error)) throw error;
-      if (!(await isRejected(cursor, error, context, signal))) throw error;
-      this.#rejected = { cursor, refusal: error };
-      track.forgetCursors();
-      const message = 'the service rejected the cursor of a pass, which falls back to an earlier position';
-      throw new CursorRejected(message, error, context.settings.pollIntervalMs);
-    }
+    return this.readFrom(start, signal);
+  }
+
+  protected async fallBack(cursor: string, refusal: unknown, signal: AbortSignal): Promise<void> {
+    const isOwn = cursor === this.#pass.cursor && this.#rejected === null;
+    if (!isOwn || !(await isRejected(cursor, refusal, this.context, signal))) throw refusal;
+    this.#rejected = { cursor, refusal };
   }
 
   /**
@@ -128,11 +116,13 @@ export class PassPages implements PageOwner {
     return (await findPositionWithin(from, deliveredUpTo, 'background', context, signal)) ?? { cursor: null, since };
   }
 
+  onStep(): void {}
+
   isLast(page: CheckedPage): boolean {
     return this.#policy.endsAtUntil && reachesBeyond(page, this.#pass.until);
   }
 
-  async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
+  protected async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
     const { idle, lease, context } = this;
     const { clock } = context;
     if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
@@ -144,25 +134,25 @@ export class PassPages implements PageOwner {
     return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, clock.now()) : page;
   }
 
-  prepare(page: CheckedPage): CommitPage {
+  moveBy(page: CheckedPage): PassMove {
     // The stored cursor, which the fence compares. If the service rejects it, the page was read from another position.
     const { id, begunAt, until, cursor: from } = this.#pass;
     const to = page.next ?? page.at.cursor;
-    const end = page.ending.claim;
-    const position = { lease: this.lease, id, begunAt, until, from, to, end, feedHadCursor: this.#feedHadCursor };
-    const progress = { pace: this.#pace, deliveredUpTo: deliveredUpTo(page, until), entries: page.items };
-    return (content) => this.store.commitPass({ ...position, ...progress, ...content });
+    return {
+      ...{ lease: this.lease, id, begunAt, until, from, to, end: page.ending.claim },
+      ...{ feedHadCursor: this.#feedHadCursor, pace: this.#pace, entries: page.items },
+      deliveredUpTo: deliveredUpTo(page, until),
+    };
   }
 
-  async committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean> {
-    const { track, context } = this;
-    const { clock, observer } = context;
+  protected async committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean> {
+    const { clock, observer } = this.context;
     this.#rejected = null;
     this.#move(page);
     if (this.#policy.findsSkipped) reportSkipped(page.counts, observer);
-    else reportLoadings(page, observer);
+    else this.reportLoadings(page);
     if (page.ending.failure !== undefined) throw page.ending.failure;
-    if (next === 'stuck') track.forgetCursors(); // after the pause the same cursors may return
+    if (next === 'stuck') this.forgetCursors(); // after the pause the same cursors may return
     const { pauseMs } = this.#policy;
     if (next === 'more' && pauseMs > 0) await clock.sleep(pauseMs, signal);
     return clock.monotonic() < this.#sliceEndsAt;

@@ -11,17 +11,24 @@ export interface LeaseGrant {
   readonly filtersBefore: FeedFilters | null;
 }
 
-/** A page of the feed: rows, history, quarantine and cursor, committed in one fenced transaction. */
-export interface PageCommit {
+/** Entries to store and to quarantine. */
+export interface PageContent {
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+}
+
+/** How the commit of a page moves the feed, and what it claims. */
+export interface FeedMove {
   readonly lease: LeaseGrant;
   /** The cursor that the page was read with. Nothing is committed if the stored one differs. */
   readonly from: string | null;
   /** The new cursor; equal to `from` if there is no `nextCursor`. */
   readonly to: string | null;
-  readonly batch: EntryBatch;
-  readonly quarantine: readonly QuarantineEntry[];
   readonly freshness: FreshnessClaim;
 }
+
+/** A page of the feed: rows, history, quarantine and cursor, committed in one fenced transaction. */
+export type PageCommit = FeedMove & PageContent;
 
 /**
  * Whether a page is the end of the feed or of a pass. `ifNothingNew`: the commit decides; it claims the end if it stores, completes and

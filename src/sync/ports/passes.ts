@@ -1,4 +1,4 @@
-import type { EndClaim, LeaseGrant, PageCommit } from './commits.js';
+import type { EndClaim, FeedMove, LeaseGrant, PageContent } from './commits.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
@@ -45,8 +45,8 @@ export interface NewPass extends Pick<Pass, 'since' | 'until'> {
   readonly completeAsOf: Date;
 }
 
-/** A page of a pass, committed with the pass's own position. */
-export interface PassCommit extends Omit<PageCommit, 'freshness'> {
+/** How the commit of a page moves a pass, and what it claims. */
+export interface PassMove extends Omit<FeedMove, 'freshness'> {
   readonly id: string;
   readonly begunAt: Date;
   /** The end that the page was read with. Nothing is committed if another one is stored, or the pass has ended. */
@@ -63,6 +63,9 @@ export interface PassCommit extends Omit<PageCommit, 'freshness'> {
   readonly entries: number;
   readonly pace: ReadingPace | null;
 }
+
+/** A page of a pass, committed with the pass's own position. */
+export type PassCommit = PassMove & PageContent;
 
 /** How fast the feed or a pass is being read. */
 export interface ReadingPace {

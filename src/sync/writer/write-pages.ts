@@ -1,10 +1,22 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
+import { batchOf, type CheckedEntry } from '../page/check-entries.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
-import type { CommitOutcome, Fenced } from '../ports/index.js';
+import type {
+  CommitOutcome,
+  Committed,
+  EntryBatch,
+  FeedMove,
+  FeedStore,
+  Fenced,
+  LeaseGrant,
+  PageContent,
+  PassMove,
+  QuarantineEntry,
+} from '../ports/index.js';
+import type { Breaker } from './breaker.js';
 import { isOrdinary, joinPages } from './join-pages.js';
-import type { PageTarget } from './page-target.js';
-import { storePage } from './store-page.js';
+import { isRefused, withoutRefused } from './without-refused.js';
 
 /** Gives out pages in the order of the feed. */
 export interface PageSource {
@@ -15,10 +27,29 @@ export interface PageSource {
   stop(): void;
 }
 
+/** The feed or the pass whose pages are written. */
+export interface PageTarget {
+  readonly lease: LeaseGrant;
+  readonly breaker: Breaker;
+  /** Maximum number of pages that are committed together. */
+  readonly maxJoined: number;
+  /** Maximum number of commits at the same time. In the database, the second one waits for the first. */
+  readonly maxCommits: number;
+  /** Called before each step that may take some time: a wait for a page, a statement. */
+  onStep?(): void;
+  /**
+   * Returns how the commit of a page moves the position, and what it claims. Called once for each page, in order: what a page may
+   * claim about freshness depends on those before it.
+   */
+  moveBy(page: CheckedPage): FeedMove | PassMove;
+}
+
+type Outcome = Promise<CommittedPage | Fenced>;
+
 /** A commit that was begun. */
 interface BegunCommit {
   readonly isOrdinary: boolean;
-  readonly result: Promise<CommittedPage | Fenced>;
+  readonly result: Outcome;
   isSettled: boolean;
 }
 
@@ -39,13 +70,14 @@ export class PageWriter {
   constructor(
     private readonly source: PageSource,
     private readonly target: PageTarget,
-    private readonly clock: Clock,
+    private readonly context: { readonly store: FeedStore; readonly clock: Clock },
     private readonly signal: AbortSignal,
   ) {}
 
   /**
    * Yields each page once it is committed. Once the source is stopped, it yields the pages whose commits were begun, and ends; errors
    * no longer count. If a commit or the source fails before, it does the same, and then throws the error.
+   * @throws MostlyBad
    */
   async *write(): AsyncGenerator<CommittedPage | Fenced, void, undefined> {
     const { source, target } = this;
@@ -88,7 +120,13 @@ export class PageWriter {
     const page = this.#taken;
     if (page === null || !mayBegin(page, this.#begun)) return;
     this.#taken = null;
-    this.#begun.push(beginCommit(page, this.#begun.at(-1) ?? null, this.target, this.clock, this.signal));
+    const result = this.#store(page, this.#begun.at(-1)?.result ?? null);
+    const commit = { isOrdinary: isOrdinary(page), result, isSettled: false };
+    const settle = () => {
+      commit.isSettled = true;
+    };
+    result.then(settle, settle);
+    this.#begun.push(commit);
   }
 
   async *#givenOut() {
@@ -100,6 +138,58 @@ export class PageWriter {
       this.source.stop();
     }
   }
+
+  /**
+   * Stores a page with its position in one commit, and releases its memory. If PostgreSQL refuses a value, the page is committed
+   * with the entries that have such values in quarantine.
+   * @param before the commit of the page before, which may still run
+   */
+  async #store(page: CheckedPage, before: Outcome | null): Outcome {
+    const { target, signal } = this;
+    const { store, clock } = this.context;
+    const move = target.moveBy(page);
+    const commitBegunAt = clock.monotonic();
+    const send = (content: PageContent) => {
+      target.onStep?.();
+      return 'id' in move ? store.commitPass({ ...move, ...content }) : store.commitPage({ ...move, ...content });
+    };
+    /** @param unusable the entries that are not stored */
+    const attempt = async (entries: readonly CheckedEntry[], unusable: readonly QuarantineEntry[]) => {
+      const content = contentOf(entries, unusable);
+      const bad = await this.#checkQuality(page, content);
+      const outcome = await commitOverlapping(before, () => send(content));
+      if (outcome.kind === 'fenced') return outcome;
+      target.breaker.committed(page.items, bad);
+      return committedPage(page, entries, outcome, { commitBegunAt, committedAt: clock.monotonic() });
+    };
+    const tryEntries = (batch: EntryBatch) => {
+      target.onStep?.();
+      return store.tryEntries(target.lease, batch);
+    };
+    try {
+      return await attempt(page.entries, page.quarantine);
+    } catch (error) {
+      if (!isRefused(error) || page.entries.length === 0) throw error;
+      const { storable, refused } = await withoutRefused(page.entries, tryEntries, signal);
+      return await attempt(storable, [...page.quarantine, ...refused]);
+    } finally {
+      page.release();
+    }
+  }
+
+  /** Returns the entries that are not in quarantine yet. @throws MostlyBad if most are unusable and no operator accepts it */
+  async #checkQuality({ items }: CheckedPage, { quarantine }: PageContent): Promise<readonly QuarantineEntry[]> {
+    const { store } = this.context;
+    const { lease, breaker } = this.target;
+    const bad = quarantine.length === 0 ? [] : await store.notYetQuarantined(lease.feed, quarantine);
+    try {
+      breaker.check(items, bad);
+    } catch (mostlyBad) {
+      const { acceptsBadUntil } = await store.readStatus(lease.feed);
+      if (acceptsBadUntil === null) throw mostlyBad;
+    }
+    return bad;
+  }
 }
 
 /** Returns whether the commit of a page may begin before those that were begun have ended. */
@@ -107,36 +197,16 @@ function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
   return begun.length === 0 || (isOrdinary(page) && begun.every((before) => before.isOrdinary));
 }
 
-function beginCommit(
-  page: CheckedPage,
-  before: BegunCommit | null,
-  target: PageTarget,
-  clock: Clock,
-  signal: AbortSignal,
-): BegunCommit {
-  const overlapping = (commit: () => Promise<CommitOutcome>) => commitOverlapping(before, commit);
-  const result = storePage(page, target, overlapping, clock, signal);
-  const commit = { isOrdinary: isOrdinary(page), result, isSettled: false };
-  const settle = () => {
-    commit.isSettled = true;
-  };
-  result.then(settle, settle);
-  return commit;
-}
-
 /**
  * Commits a page while the page before is being committed, which PostgreSQL makes it wait for. If it arrives first it is fenced, and if
  * PostgreSQL does not let it wait it fails. Then it is sent once more, if the page before was committed. Settles after the page
  * before. Throws if the page before failed, unless this one was committed: then only the answer to that one was lost.
  */
-async function commitOverlapping(
-  before: BegunCommit | null,
-  commit: () => Promise<CommitOutcome>,
-): Promise<CommitOutcome> {
+async function commitOverlapping(before: Outcome | null, commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
   if (before === null) return commit();
-  const [sent] = await Promise.allSettled([commit(), before.result]);
+  const [sent] = await Promise.allSettled([commit(), before]);
   if (sent.status === 'fulfilled' && sent.value.kind === 'committed') return sent.value;
-  const { kind } = await before.result;
+  const { kind } = await before;
   if (kind === 'committed' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();
   if (sent.status === 'rejected') throw sent.reason;
   return sent.value;
@@ -155,4 +225,32 @@ const CAUSED_BY_WAITING = new Set([
 /** Returns whether a commit was not executed, and may succeed alone. */
 function needsRepeat(error: unknown): boolean {
   return CAUSED_BY_WAITING.has(classifyError(error).kind);
+}
+
+/** Adds the loaded results as they were before their text was repaired. */
+function contentOf(entries: readonly CheckedEntry[], unusable: readonly QuarantineEntry[]): PageContent {
+  const repaired = entries.flatMap(({ result }) => result?.original ?? []);
+  return { batch: batchOf(entries), quarantine: [...unusable, ...repaired] };
+}
+
+function committedPage(
+  page: CheckedPage,
+  entries: readonly CheckedEntry[],
+  { kind, counts, asOf, endClaimed }: Committed,
+  times: { readonly commitBegunAt: number; readonly committedAt: number },
+): CommittedPage {
+  const { at, next, cursorUnusable, isCached, items, limit, polls, polledAt, provenUpTo, monotonicTimeOf, ending } =
+    page;
+  const stored = new Set(counts.stored);
+  const loadings = { resolved: 0, pending: 0, skipped: 0 };
+  for (const { loading } of entries) if (loading !== undefined) loadings[loading] += 1;
+  return {
+    ...{ at, next, cursorUnusable, isCached, items, limit, polls, polledAt, provenUpTo, monotonicTimeOf, ending },
+    ...{ kind, counts, asOf, endClaimed, loadings },
+    ...times,
+    deliveries: entries.flatMap(({ accepted: { run } }) =>
+      stored.has(run.scanId) && run.deliveredAt !== null ? [monotonicTimeOf(run.deliveredAt)] : [],
+    ),
+    lacksMemory: entries.some(({ accepted }) => accepted.pending === 'no_memory'),
+  };
 }

@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { checkRun, withPending } from '../../../src/sync/page/check-entries.js';
-import type { EntryBatch } from '../../../src/sync/ports/index.js';
-import type { PageContent } from '../../../src/sync/writer/page-target.js';
+import type { EntryBatch, PageContent } from '../../../src/sync/ports/index.js';
 import { commitAsEngine, storeAlone } from '../../support/commit-as-engine.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { checkedPage, rawRun } from '../../support/pages.js';
@@ -86,7 +85,8 @@ it('searches for no refused value when the statement failed for another reason',
   const { lease } = await bench.takeFeed();
   const tryEntries = () => Promise.reject(new Error('must not be called'));
   const page = checkedPage(pageJson([entryJson()]));
-  const stored = storeAlone(page, { ...bench.store, tryEntries }, lease, () => Promise.reject(lost));
+  const store = { ...bench.store, tryEntries, commitPage: () => Promise.reject(lost) };
+  const stored = storeAlone(page, store, lease, null);
   await expect(stored).rejects.toBe(lost);
 });
 
@@ -102,13 +102,13 @@ it('keeps no repaired original of a result when the result is refused and its fe
     if (batch.some(({ isAnswer }) => isAnswer)) throw refused;
   };
   const committed: PageContent[] = [];
-  const commit = async (content: PageContent) => {
-    await refuseAnswers(content.batch);
-    committed.push(content);
+  const commitPage = async ({ batch, quarantine }: PageContent) => {
+    await refuseAnswers(batch);
+    committed.push({ batch, quarantine });
     return { kind: 'fenced' } as const;
   };
   const { lease } = await bench.takeFeed();
-  const store = { ...bench.store, tryEntries: (_: unknown, batch: EntryBatch) => refuseAnswers(batch) };
-  await storeAlone({ ...page, entries }, store, lease, commit);
+  const tryEntries = (_: unknown, batch: EntryBatch) => refuseAnswers(batch);
+  await storeAlone({ ...page, entries }, { ...bench.store, tryEntries, commitPage }, lease, null);
   expect(committed).toMatchObject([{ batch: [{ pending: 'invalid_result' }], quarantine: [] }]);
 });

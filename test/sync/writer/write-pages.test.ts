@@ -9,6 +9,7 @@ import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { checkedPage } from '../../support/pages.js';
+import { claimNothing } from '../../support/store.js';
 
 const lease = { feed: 'default', holder: 'test', epoch: 1, filtersBefore: null };
 const COMMITTED: CommitOutcome = {
@@ -42,20 +43,19 @@ function writing(pages: number, options: { readonly unusableOn?: number; readonl
     },
   };
   const target = {
-    ...{ lease, store: new ModelStore(() => 0), breaker: createBreaker(), maxJoined: 1, maxCommits: 2 },
-    onStep: () => {},
-    prepare: ({ at }: CheckedPage) => {
-      const n = Number(at.cursor);
-      return () => {
-        events.push(`${n} sent`);
-        const commit = withResolvers<CommitOutcome>();
-        commits.set(n, commit);
-        return commit.promise;
-      };
-    },
+    ...{ lease, breaker: createBreaker(), maxJoined: 1, maxCommits: 2 },
+    moveBy: ({ at: { cursor: from }, next: to }: CheckedPage) => ({ lease, from, to, freshness: claimNothing() }),
+  };
+  const store = new ModelStore(() => 0);
+  store.commitPage = ({ from }) => {
+    events.push(`${from} sent`);
+    const commit = withResolvers<CommitOutcome>();
+    commits.set(Number(from), commit);
+    return commit.promise;
   };
   const givenOut = async () => {
-    for await (const page of new PageWriter(source, target, systemClock, new AbortController().signal).write()) {
+    const context = { store, clock: systemClock };
+    for await (const page of new PageWriter(source, target, context, new AbortController().signal).write()) {
       events.push(page.kind === 'fenced' ? 'fenced given out' : `${page.at.cursor} given out`);
     }
   };
