@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Figures, type Progress, type ProgressOptions, withProgress } from '../../src/cli/terminal/progress.js';
+import type { CommonOptions } from '../../src/cli/context/common-options.js';
+import { type Figures, type Progress, withProgress } from '../../src/cli/terminal/progress.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 interface Terminal {
   readonly columns?: number;
-  readonly options?: ProgressOptions;
+  readonly options?: CommonOptions;
 }
 
 /** Runs work in virtual time, and returns what it wrote; on a terminal if there are `columns`. */

@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import { GROUPS, type Group } from '../../settings/variables.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
-import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
+import { forChosenFeeds } from '../context/for-each-feed.js';
 import { checkDatabase } from '../doctor/database-checks.js';
 import { type CheckOutcome, type Finding, ok, warning } from '../doctor/finding.js';
 import { checkService } from '../doctor/service-checks.js';
@@ -22,21 +22,20 @@ Examples:
     $ scanfeed doctor --json | jq '.findings[] | select(.outcome == "failing")'`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('doctor')
-    .description('Check the settings, the service and the database, and show how to fix problems.')
-    .addOption(feedOption())
-    .addOption(allFeedsOption())
+    .description('Check the settings, the service and the database, and show how to fix problems.');
+  withOptions(command, 'feed', 'allFeeds')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', examples)
-    .action((options: FeedsOptions) =>
+    .action((options: CommonOptions) =>
       forChosenFeeds(io, options, GROUPS, (settings, part) => checkInstallation(settings, options, part)),
     );
 }
 
 async function checkInstallation(
   settings: SettingsFor<Group>,
-  { json }: FeedsOptions,
+  { json }: CommonOptions,
   io: CommandProcess,
 ): Promise<void> {
   const ofSettings =

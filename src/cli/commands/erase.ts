@@ -1,16 +1,14 @@
 import type { Command } from 'commander';
 import type { ErasedRun } from '../../storage/runs/deleted-runs.js';
-import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
-import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
+import { readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable } from '../terminal/format.js';
-import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 
-interface Given extends ProgressOptions {
+interface Given extends CommonOptions {
   readonly scanId: readonly string[];
-  readonly feed?: string;
-  readonly yes?: true;
-  readonly dryRun?: true;
 }
 
 const examples = `
@@ -26,15 +24,11 @@ Examples:
     $ scanfeed erase --yes --scan-id 6083ce9e --scan-id 19fa022e`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('erase')
     .description('Delete runs with their history and quarantine entries, and never store them again.')
-    .requiredOption('--scan-id <id>', 'id of the run; repeatable', several)
-    .option('--yes', 'do not ask')
-    .addOption(dryRunOption())
-    .addOption(entryOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
+    .requiredOption('--scan-id <id>', 'id of the run; repeatable', several);
+  withOptions(command, 'yes', 'dryRun', 'settings', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((options: Given) => erase(options, io));
 }
@@ -43,12 +37,13 @@ function several(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-async function erase({ scanId, feed, yes, dryRun, ...options }: Given, io: CommandProcess): Promise<void> {
+async function erase(options: Given, io: CommandProcess): Promise<void> {
+  const { scanId, feed, dryRun } = options;
   const settings = await readSchemaSettings(io, feed);
   await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];
     const plan = `${counted(scanIds.length, 'run', 'runs')} will be deleted from the schema ${settings.schema} with all revisions, and never\nstored again. This cannot be undone.\n`;
-    if (!dryRun) await confirm(io, { plan, question: 'Erase?', yes: yes === true });
+    if (!dryRun) await confirm(io, options, plan, 'Erase?');
     const state = `${dryRun ? 'counting' : 'erasing'} ${counted(scanIds.length, 'run', 'runs')}`;
     const erased = await withProgress(io, options, state, () =>
       dryRun ? deletedRuns.countErased(scanIds) : deletedRuns.erase(scanIds),

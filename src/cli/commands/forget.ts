@@ -1,18 +1,16 @@
 import type { Command } from 'commander';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
 import { type Belongings, countBelongings, forgetFeed } from '../../storage/feeds/forget-feed.js';
-import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
+import { readSchemaSettings } from '../context/feed-settings.js';
 import { requireFeed, withDatabase } from '../context/with-feed.js';
 import { counted } from '../terminal/format.js';
-import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 
-interface Given extends ProgressOptions {
+interface Given extends CommonOptions {
   readonly to?: string;
-  readonly dryRun?: boolean;
-  readonly feed?: string;
-  readonly yes?: true;
 }
 
 /** Deadline of a statement, milliseconds: some read all runs. */
@@ -31,22 +29,18 @@ Examples:
     $ scanfeed forget invoices`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('forget')
     .description('Delete a retired feed: its position, passes and lease. Its runs stay.')
     .argument('<feed>', 'the feed, as it is named in the database')
-    .option('--to <feed>', 'the feed that its runs, pending results and quarantine belong to afterwards')
-    .addOption(dryRunOption())
-    .option('--yes', 'do not ask')
-    .addOption(entryOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
+    .option('--to <feed>', 'the feed that its runs, pending results and quarantine belong to afterwards');
+  withOptions(command, 'dryRun', 'yes', 'settings', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((feed: string, options: Given) => forget(feed, options, io));
 }
 
-async function forget(name: string, { dryRun = false, ...options }: Given, io: CommandProcess): Promise<void> {
-  const to = options.to ?? null;
+async function forget(name: string, options: Given, io: CommandProcess): Promise<void> {
+  const { to = null, dryRun = false } = options;
   if (to === name) throw new CommandFailure('--to must name another feed', EXIT.usage);
   const settings = await readSchemaSettings(io, options.feed);
   await withDatabase(
@@ -66,7 +60,7 @@ async function forget(name: string, { dryRun = false, ...options }: Given, io: C
       const report = (said: string) =>
         io.write(options.json ? `${JSON.stringify({ feed: name, to, dryRun, ...left })}\n` : said);
       if (dryRun) return report(plan);
-      await confirm(io, { plan, question: 'Forget the feed?', yes: options.yes === true });
+      await confirm(io, options, plan, 'Forget the feed?');
       const figures = (done: number) => ({ done, total: left.runs, what: 'runs handed over' });
       const isForgotten = await withProgress(io, options, 'forgetting', ({ show }) =>
         forgetFeed(store.connection, name, to, (runs) => show(figures(runs))),

@@ -3,16 +3,17 @@ import { feedsFilePath } from '../../settings/feeds-file.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
 import { judgeResult } from '../../sync/results/full-result.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption, readFeedSettings } from '../context/feed-settings.js';
-import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
+import { readFeedSettings } from '../context/feed-settings.js';
+import { type FeedCommandContext, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { withService, withServiceOf } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
 import { printable } from '../terminal/format.js';
 import { describeRun, markdownOf } from '../terminal/show-run.js';
 
-interface Given extends FeedOptions {
+interface Given extends CommonOptions {
   readonly markdown?: true;
   readonly save?: true;
 }
@@ -31,13 +32,13 @@ Examples:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('get')
     .description('Show one run with its full result, as the service returns it now.')
     .argument('<scanId>', 'id of the run')
     .option('--markdown', 'show the recognized markdown as text')
-    .option('--save', 'store it in the database, as the daemon would')
-    .addOption(feedOption())
+    .option('--save', 'store it in the database, as the daemon would');
+  withOptions(command, 'feed')
     .option('--json', 'print the JSON as the service sends it')
     .addHelpText('after', examples)
     .action((scanId: string, options: Given) => get(scanId, options, io));

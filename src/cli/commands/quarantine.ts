@@ -2,15 +2,15 @@ import { type Command, Option } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/tables/schema.js';
-import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
-import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
+import { forChosenFeeds } from '../context/for-each-feed.js';
 import { idOption, intervalOption, numberOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, withFeed, withFeedOf } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeed, withFeedOf } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatSeconds, formatTime, printable } from '../terminal/format.js';
-import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 
 /** `scanfeed quarantine`: manages the entries that could not be stored. */
@@ -19,7 +19,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('quarantine')
     .description('List, show, replay or discard entries that could not be stored, or accept many.')
     .addHelpText('afterAll', examples);
-  command
+  const listing = command
     .command('list')
     .description('List entries, newest first, without their content.')
     .addOption(
@@ -27,48 +27,38 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
         .choices([...QUARANTINE_STATES, 'all'])
         .default('open'),
     )
-    .option('--limit <number>', 'maximum number of entries', numberOption(1), 50)
-    .addOption(feedOption())
-    .addOption(allFeedsOption())
-    .option('--json', 'print it as JSON')
-    .action((options: ListOptions) =>
-      forChosenFeeds(io, options, ['database'], (settings, part) => list(settings, options, part)),
-    );
-  command
+    .option('--limit <number>', 'maximum number of entries', numberOption(1), 50);
+  withOptions(listing, 'feed', 'allFeeds', 'json').action((options: ListOptions) =>
+    forChosenFeeds(io, options, ['database'], (settings, part) => list(settings, options, part)),
+  );
+  const showing = command
     .command('show')
     .description('Show why an entry is in quarantine.')
     .argument('<id>', 'id of the entry, as listed', idOption)
-    .option('--payload', "write only the entry's bytes as received to stdout (document content)")
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON')
-    .action((id: string, options: FeedOptions & { payload?: true }) => show(id, options, io));
-  command
+    .option('--payload', "write only the entry's bytes as received to stdout (document content)");
+  withOptions(showing, 'feed', 'json').action((id: string, options: ShowOptions) => show(id, options, io));
+  const replaying = command
     .command('replay')
     .description('Check entries again and store those that pass. The others stay in quarantine.')
     .argument('[ids...]', 'their ids, as listed', idsOption)
-    .option('--all', 'all open entries')
-    .addOption(feedOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: ReplayOptions) => replay(ids, options, io));
-  command
+    .option('--all', 'all open entries');
+  withOptions(replaying, 'feed', 'quiet', 'json').action((ids: readonly string[], options: CommonOptions) =>
+    replay(ids, options, io),
+  );
+  const discarding = command
     .command('discard')
     .description('Discard open entries: they are no longer counted, and stay discarded if delivered again.')
     .argument('[ids...]', 'their ids, as listed', idsOption)
-    .option('--all', 'all open entries')
-    .option('--yes', 'do not ask')
-    .addOption(dryRunOption())
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: DiscardOptions) => discard(ids, options, io));
-  command
+    .option('--all', 'all open entries');
+  withOptions(discarding, 'yes', 'dryRun', 'feed', 'json').action((ids: readonly string[], options: CommonOptions) =>
+    discard(ids, options, io),
+  );
+  const accepting = command
     .command('accept')
     .description('Let a feed that holds because most of its entries are unusable continue without them.')
     .addOption(new Option('--for <duration>', 'for this long, such as 1h, at most 24h').argParser(intervalOption))
-    .option('--stop', 'hold again from now on')
-    .option('--yes', 'do not ask')
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON')
+    .option('--stop', 'hold again from now on');
+  withOptions(accepting, 'yes', 'feed', 'json')
     .addHelpText('after', ACCEPTING.trimEnd())
     .action((options: AcceptOptions) => accept(options, io));
 }
@@ -94,7 +84,7 @@ Examples:
     $ scanfeed quarantine accept --for 8h
     $ scanfeed quarantine accept --stop`;
 
-interface ListOptions extends FeedsOptions {
+interface ListOptions extends CommonOptions {
   readonly state: QuarantineState | 'all';
   readonly limit: number;
 }
@@ -125,7 +115,11 @@ const LIST: readonly Column<QuarantinedEntry>[] = [
   { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-' },
 ];
 
-async function show(id: string, { feed, payload, json }: FeedOptions & { payload?: true }, io: CommandProcess) {
+interface ShowOptions extends CommonOptions {
+  readonly payload?: true;
+}
+
+async function show(id: string, { feed, payload, json }: ShowOptions, io: CommandProcess) {
   await withFeed(io, { feed }, async (work) => {
     const [entry] = await requireEntries(work, [id]);
     if (payload) {
@@ -149,11 +143,7 @@ function describe(entry: QuarantinedEntry): string {
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
 }
 
-interface ReplayOptions extends FeedOptions, ProgressOptions {
-  readonly all?: true;
-}
-
-async function replay(ids: readonly string[], options: ReplayOptions, io: CommandProcess) {
+async function replay(ids: readonly string[], options: CommonOptions, io: CommandProcess) {
   const { feed, json } = options;
   await withFeed(io, { feed }, async (work) => {
     const chosen = await choose(work, ids, options.all);
@@ -203,15 +193,9 @@ function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Rep
   return `${id}: scan ${printable(scanId ?? '-')}, revision ${revision ?? '-'}: ${OUTCOMES[outcome]}${why}\n`;
 }
 
-interface DiscardOptions extends FeedOptions {
-  readonly all?: true;
-  readonly yes?: true;
-  readonly dryRun?: true;
-}
-
 async function discard(
   ids: readonly string[],
-  { feed, all, yes, dryRun, json }: DiscardOptions,
+  { feed, all, dryRun, json, ...options }: CommonOptions,
   io: CommandProcess,
 ): Promise<void> {
   await withFeed(io, { feed }, async (work) => {
@@ -224,23 +208,22 @@ async function discard(
       io.write(json ? `${JSON.stringify({ discarded: chosen })}\n` : table(entries, LIST));
       return io.note('Nothing was discarded: these would be.\n');
     }
-    if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
+    if (entries.length > 0) await confirm(io, options, plan, 'Discard them?');
     const discarded = await work.quarantine.discard(work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
   });
 }
 
-interface AcceptOptions extends FeedOptions {
+interface AcceptOptions extends CommonOptions {
   readonly for?: number;
   readonly stop?: true;
-  readonly yes?: true;
 }
 
-async function accept({ for: forMs, stop, yes, feed: named, json }: AcceptOptions, io: CommandProcess) {
+async function accept({ for: forMs, stop, feed: named, json, ...options }: AcceptOptions, io: CommandProcess) {
   if ((forMs === undefined) !== (stop === true)) throw new CommandFailure('give --for or --stop', EXIT.usage);
   await withFeed(io, { feed: named }, async ({ quarantine, feed: { name } }) => {
     const plan = `Feed ${name} for ${formatSeconds((forMs ?? 0) / 1_000)}:${ACCEPTING}`;
-    await confirm(io, { plan, question: 'Continue without them?', yes: yes === true || stop === true });
+    if (!stop) await confirm(io, options, plan, 'Continue without them?');
     const until = await quarantine.accept(name, forMs ?? null);
     const said =
       until === null

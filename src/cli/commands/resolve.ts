@@ -4,18 +4,16 @@ import { createProcessBudget } from '../../daemon/memory.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
-import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withServiceOf } from '../context/with-service.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
-import { type Figures, type Progress, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { type Figures, type Progress, withProgress } from '../terminal/progress.js';
 
-interface Given extends FeedOptions, ProgressOptions {
-  readonly all?: true;
+interface Given extends CommonOptions {
   readonly giveUp?: true;
-  readonly yes?: true;
 }
 
 type Work = FeedCommandContext<'service'>;
@@ -42,16 +40,13 @@ Examples:
     $ scanfeed resolve --all --give-up --feed former`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('resolve')
     .description("Load pending results now instead of at the daemon's next retry.")
     .argument('[scanIds...]', 'ids of the runs')
     .option('--all', 'all pending results of the feed')
-    .option('--give-up', 'stop retrying: the runs stay without their results')
-    .option('--yes', 'do not ask')
-    .addOption(feedOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
+    .option('--give-up', 'stop retrying: the runs stay without their results');
+  withOptions(command, 'yes', 'feed', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
 }
@@ -170,7 +165,7 @@ function describe({ scanId, revision, outcome, reason, detail }: Resolved): stri
 /** Gives up results. Sends no request, because the service may be gone. */
 async function giveUp(
   named: readonly string[],
-  { json, yes }: Given,
+  options: Given,
   work: FeedCommandContext,
   io: CommandProcess,
 ): Promise<void> {
@@ -180,7 +175,7 @@ async function giveUp(
     const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: their runs stay without
 results, and no replica retries them. \`resolve SCANID\` can still load them.
 `;
-    await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
+    await confirm(io, options, plan, 'Give them up?');
   }
   const givenUp = new Set(await pending.giveUp(feed.name, revisions));
   const left = scanIds.filter((scanId) => !givenUp.has(scanId));
@@ -190,7 +185,7 @@ results, and no replica retries them. \`resolve SCANID\` can still load them.
     const kept = present.get(scanId) === revision ? 'complete' : 'replaced';
     return { scanId, revision, outcome: givenUp.has(scanId) ? 'given_up' : kept } as const;
   });
-  if (json) return io.write(`${JSON.stringify(results)}\n`);
+  if (options.json) return io.write(`${JSON.stringify(results)}\n`);
   if (results.length === 0) return io.write('No results are pending.\n');
   const words = { given_up: 'given up', complete: 'was already complete', replaced: 'was replaced in the meantime' };
   const lineOf = ({ scanId, revision, outcome }: (typeof results)[number]) =>

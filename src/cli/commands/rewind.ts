@@ -1,19 +1,17 @@
 import type { Command } from 'commander';
 import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
-import { type CommandProcess, confirm, dryRunOption, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
 import { idOption, timeOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { type Column, table } from '../terminal/table.js';
 
-interface Given extends FeedOptions {
+interface Given extends CommonOptions {
   readonly list?: true;
   readonly toCursor?: string;
   readonly since?: Date;
   readonly beginning?: true;
-  readonly yes?: true;
-  readonly dryRun?: true;
 }
 
 const examples = `
@@ -30,7 +28,7 @@ Examples:
     $ scanfeed rewind --beginning --yes`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('rewind')
     .description('Move the feed back to an earlier position and read it again from there.')
     .option('--list', 'list earlier positions, newest first')
@@ -40,11 +38,8 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
       'go to a delivery time: ISO 8601, a day, or a time before now such as 24h',
       timeOption(io.clock.now),
     )
-    .option('--beginning', 'go to the start of the feed')
-    .option('--yes', 'do not ask')
-    .addOption(dryRunOption())
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON')
+    .option('--beginning', 'go to the start of the feed');
+  withOptions(command, 'yes', 'dryRun', 'feed', 'json')
     .addHelpText('after', examples)
     .action((options: Given) => run(options, io));
 }
@@ -85,7 +80,7 @@ Entries delivered since then are read again before new ones. Stored data is not
 reverted.${feed.leader === null ? '' : ` ${feed.leader} continues from there immediately.`}
 `;
   if (options.dryRun) return io.write(options.json ? `${JSON.stringify({ feed: feed.name, to: said })}\n` : plan);
-  await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
+  await confirm(io, options, plan, 'Rewind the feed?');
   if (!(await feeds.rewind(feed.name, to))) {
     throw new CommandFailure('this position is no longer in the history; choose another with --list');
   }

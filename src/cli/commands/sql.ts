@@ -13,15 +13,14 @@ import {
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
 import { quoted } from '../../storage/tables/schema.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
+import { readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
 import { table } from '../terminal/table.js';
 
-interface Given {
-  readonly feed?: string;
-  readonly json?: true;
+interface Given extends CommonOptions {
   readonly csv?: true;
   readonly file?: string;
 }
@@ -52,14 +51,14 @@ Examples:
   $ scanfeed sql "EXPLAIN ANALYZE SELECT count(*) FROM runs"`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('sql')
     .description('Run a query on the views for reports.')
     .argument('[query]', 'one SELECT, VALUES, WITH or EXPLAIN (default: standard input)')
     .option('-f, --file <path>', 'read the query from a file')
     .addOption(new Option('--json', 'print an array of objects, every digit as stored').conflicts('csv'))
-    .option('--csv', 'print comma-separated values with a header; NULL is empty, an empty text is ""')
-    .addOption(entryOption())
+    .option('--csv', 'print comma-separated values with a header; NULL is empty, an empty text is ""');
+  withOptions(command, 'settings')
     .addHelpText('after', examples)
     .allowUnknownOption() // a query may begin with a comment
     .action((query: string | undefined, options: Given) => runQuery(query, options, io));

@@ -4,6 +4,7 @@ import type { DatabaseSettings } from '../../settings/settings.js';
 import type { Database } from '../../storage/connection/pool.js';
 import type { FeedReport } from '../../storage/feeds/feed-report.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import type { CommonOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT, explain, worstOf } from '../context/exit.js';
 import { readFeedSettings, readSchemas, type Schemas } from '../context/feed-settings.js';
 import { intervalOption } from '../context/parse-options.js';
@@ -19,9 +20,7 @@ Examples:
   Refreshed every 5 seconds until Ctrl-C:
     $ scanfeed status --watch 5s`;
 
-interface Given {
-  readonly feed?: string;
-  readonly json?: true;
+interface Given extends CommonOptions {
   /** Interval between refreshes, milliseconds. */
   readonly watch?: number;
 }

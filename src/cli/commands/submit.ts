@@ -3,8 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ServiceClient } from '../../service/client.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { entryOption, readFeedSettings } from '../context/feed-settings.js';
+import { readFeedSettings } from '../context/feed-settings.js';
 import { numberOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
 import { withService } from '../context/with-service.js';
@@ -12,15 +13,14 @@ import { awaitRuns, isOpen } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
 import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
 import { counted, printable } from '../terminal/format.js';
-import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 
-interface SubmitCommandOptions extends ProgressOptions {
+interface SubmitCommandOptions extends CommonOptions {
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   readonly new?: true;
   readonly wait?: true;
   readonly concurrency: number;
-  readonly feed?: string;
 }
 
 const examples = `
@@ -42,7 +42,7 @@ Examples:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
+  const command = program
     .command('submit')
     .description('Submit PDFs for recognition: single files, or all PDFs in a folder.')
     .argument('<files...>', 'PDF files, or folders that contain them')
@@ -54,10 +54,8 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     )
     .option('--new', 'resubmit files whose runs have failed')
     .option('--wait', 'wait until all runs have completed or failed')
-    .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4)
-    .addOption(entryOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
+    .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4);
+  withOptions(command, 'settings', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
 }
@@ -78,7 +76,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
 }
 
 /** @throws CommandFailure unless all files may be sent */
-async function checkAll(paths: readonly string[], options: ProgressOptions, io: CommandProcess): Promise<PdfFile[]> {
+async function checkAll(paths: readonly string[], options: CommonOptions, io: CommandProcess): Promise<PdfFile[]> {
   const refused: RefusedFile[] = [];
   const files: PdfFile[] = [];
   const found = await findFiles(paths);

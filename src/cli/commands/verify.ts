@@ -2,18 +2,18 @@ import type { Command } from 'commander';
 import { runsOnlyIn } from '../../core/feed-filters.js';
 import type { SettingsFor } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
-import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
+import { forChosenFeeds } from '../context/for-each-feed.js';
 import { requireRange, timeOption } from '../context/parse-options.js';
 import { type FeedCommandContext, withFeedOf } from '../context/with-feed.js';
 import { withServiceOf } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
-import { type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 import { type VerifiedPage, verifyFeed } from '../verify/verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
 
-interface Given extends FeedsOptions, ProgressOptions {
+interface Given extends CommonOptions {
   readonly since: Date;
   readonly until?: Date;
 }
@@ -46,15 +46,12 @@ Examples:
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const time = timeOption(io.clock.now);
-  program
+  const command = program
     .command('verify')
     .description('Read the feed again from a given time and compare every entry with the database.')
     .requiredOption('--since <time>', 'delivery time: ISO 8601, a day, or a time before now such as 24h', time)
-    .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time)
-    .addOption(feedOption())
-    .addOption(allFeedsOption())
-    .addOption(quietOption())
-    .option('--json', 'print it as JSON')
+    .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time);
+  withOptions(command, 'feed', 'allFeeds', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((options: Given) =>
       forChosenFeeds(io, options, ['database', 'service'], (settings, part) => verify(settings, options, part)),
@@ -99,7 +96,7 @@ interface Comparison {
   readonly until: Date | null;
   readonly printer: Printer;
   readonly summary: Summary;
-  readonly options: ProgressOptions;
+  readonly options: CommonOptions;
 }
 
 /** Compares all pages. Returns false if it ended because nobody reads the differences any more. */

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
@@ -7,11 +7,11 @@ import type { ReportColumn, StoredView } from '../../storage/reporting/report-vi
 import { readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
+import { readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted } from '../terminal/format.js';
-import { type ProgressOptions, quietOption } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 import { dbtSources } from '../views/dbt-sources.js';
 import {
@@ -23,16 +23,15 @@ import {
   storeRows,
 } from '../views/store-rows.js';
 
-interface Given extends ProgressOptions {
-  readonly feed?: string;
-}
-
-interface ShowGiven extends Given {
+interface ShowOptions extends CommonOptions {
   readonly dbt?: true;
 }
 
-interface IndexGiven extends Given {
+interface StoreOptions extends CommonOptions {
   readonly drop?: true;
+}
+
+interface IndexOptions extends StoreOptions {
   readonly list?: true;
 }
 
@@ -59,62 +58,51 @@ Examples:
     $ scanfeed views refresh --all`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  const json = () => new Option('--json', 'print it as JSON');
   const command = program
     .command('views')
     .description('List, show or refresh the typed views of documents for reports.')
     .addHelpText('afterAll', examples);
-  command
+  const refreshing = command
     .command('refresh')
     .description('Create views for new document types and columns for new fields.')
-    .option('--all', 'scan all documents, not only those stored since the last refresh')
-    .addOption(quietOption())
-    .addOption(json())
-    .action((options: Given & { all?: true }) => refresh(options, io));
-  command
-    .command('list')
-    .description('List the views with their document types.')
-    .addOption(json())
-    .action((options: Given) => list(options, io));
-  command
+    .option('--all', 'scan all documents, not only those stored since the last refresh');
+  withOptions(refreshing, 'quiet', 'json', 'settings').action((options: CommonOptions) => refresh(options, io));
+  const listing = command.command('list').description('List the views with their document types.');
+  withOptions(listing, 'json', 'settings').action((options: CommonOptions) => list(options, io));
+  const showing = command
     .command('show')
     .description('Show the columns of a view with the fields that they contain.')
     .argument('[name]', 'name of the view, as listed')
-    .option('--dbt', 'print it as a source of a dbt project; without a name, all typed views')
-    .addOption(json())
-    .action((name: string | undefined, { dbt, ...given }: ShowGiven) => {
-      if (dbt) return showSources(name, given, io);
-      if (name === undefined) throw new CommandFailure('name a view, or print all with --dbt', EXIT.usage);
-      return show(name, given, io);
-    });
-  command
+    .option('--dbt', 'print it as a source of a dbt project; without a name, all typed views');
+  withOptions(showing, 'json', 'settings').action((name: string | undefined, { dbt, ...given }: ShowOptions) => {
+    if (dbt) return showSources(name, given, io);
+    if (name === undefined) throw new CommandFailure('name a view, or print all with --dbt', EXIT.usage);
+    return show(name, given, io);
+  });
+  const storing = command
     .command('store')
     .description('Keep the rows of a view in a table. The daemon keeps it up to date.')
     .argument('<name>', 'name of the view, as listed')
-    .option('--drop', 'drop the table and its indexes; the view then reads the documents')
-    .addOption(quietOption())
-    .addOption(json())
-    .action((name: string, { feed, ...options }: Given & { drop?: true }) =>
-      withReports(io, feed, (reports) => storeRows(name, options, reports, io)),
-    );
-  command
+    .option('--drop', 'drop the table and its indexes; the view then reads the documents');
+  withOptions(storing, 'quiet', 'json', 'settings').action((name: string, { feed, ...options }: StoreOptions) =>
+    withReports(io, feed, (reports) => storeRows(name, options, reports, io)),
+  );
+  const indexing = command
     .command('index')
     .description('Create an index on a view, whose rows are then kept in a table, or list the indexes.')
     .argument('[name]', 'name of the view, as listed')
     .argument('[columns...]', 'columns of the index, in order')
     .option('--drop', 'drop the index on these columns')
-    .option('--list', 'list the indexes of all views')
-    .addOption(quietOption())
-    .addOption(json())
-    .action((name: string | undefined, columns: readonly string[], { list, feed, ...options }: IndexGiven) =>
+    .option('--list', 'list the indexes of all views');
+  withOptions(indexing, 'quiet', 'json', 'settings').action(
+    (name: string | undefined, columns: readonly string[], { list, feed, ...options }: IndexOptions) =>
       withReports(io, feed, async (reports) => {
         if (list) return listIndexes(options.json ?? false, reports.connection, io);
         if (name === undefined || columns.length === 0)
           throw new CommandFailure('name a view and the columns of the index, or --list', EXIT.usage);
         return changeIndex(name, columns, options, reports, io);
       }),
-    );
-  for (const part of command.commands) part.addOption(entryOption());
+  );
 }
 
 async function withReports(
@@ -127,7 +115,7 @@ async function withReports(
   return withDatabase(settings, ({ connection }) => work({ connection, readerRole }), DEADLINE_MS);
 }
 
-function refresh(options: Given & { all?: true }, io: CommandProcess): Promise<void> {
+function refresh(options: CommonOptions, io: CommandProcess): Promise<void> {
   const { all, feed, json } = options;
   return withReports(io, feed, async (reports) => {
     if (all) await forgetProgress(reports.connection);
@@ -150,7 +138,7 @@ function describe({ views, columns, built }: Refreshed): string {
   return `${added} Built:\n${built.map((name) => `  ${name}\n`).join('')}`;
 }
 
-function list({ feed, json }: Given, io: CommandProcess): Promise<void> {
+function list({ feed, json }: CommonOptions, io: CommandProcess): Promise<void> {
   return withReports(io, feed, async ({ connection }) => {
     const views = (await readReportViews(connection)).toSorted(byType);
     if (json) io.write(`${JSON.stringify(views.map(listed))}\n`);
@@ -182,7 +170,7 @@ function rowsOf({ arrays, history }: StoredView): string {
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }
 
-function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<void> {
+function show(name: string, { feed, json }: CommonOptions, io: CommandProcess): Promise<void> {
   return withReports(io, feed, async ({ connection }) => {
     const view = await findView(name, connection);
     const { slug: documentType, arrays, history } = view;
@@ -197,7 +185,7 @@ function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<
   });
 }
 
-function showSources(name: string | undefined, { feed }: Given, io: CommandProcess): Promise<void> {
+function showSources(name: string | undefined, { feed }: CommonOptions, io: CommandProcess): Promise<void> {
   return withReports(io, feed, async ({ connection }) => {
     const known = name === undefined ? await readReportViews(connection) : [await findView(name, connection)];
     const typed = new Map(known.map((view) => [view.name, view]));

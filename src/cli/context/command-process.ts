@@ -1,9 +1,9 @@
 import { createInterface, type ReadLineOptions } from 'node:readline/promises';
 import type { Writable } from 'node:stream';
-import { Option } from 'commander';
 import type { Clock } from '../../core/clock.js';
 import { systemClock } from '../../core/clock.js';
 import { escapeControls } from '../terminal/format.js';
+import type { CommonOptions } from './common-options.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 export interface CommandProcess {
@@ -92,17 +92,15 @@ export async function askUser(
  */
 export async function confirm(
   { note, ask }: CommandProcess,
-  { plan, question, yes }: { readonly plan: string; readonly question: string; readonly yes: boolean },
+  { yes }: CommonOptions,
+  plan: string,
+  question: string,
 ): Promise<void> {
   if (yes) return;
   note(plan);
   if (ask === null) throw new CommandFailure('the confirmation needs a terminal; add --yes to skip it', EXIT.usage);
   const answer = (await ask(`${question} [y/N] `)).trim().toLowerCase();
   if (answer !== 'y' && answer !== 'yes') throw new CommandFailure('nothing was changed');
-}
-
-export function dryRunOption(): Option {
-  return new Option('--dry-run', 'show what would happen, and change nothing');
 }
 
 /** Watches an output stream of the process. A failed write does not end the process. */

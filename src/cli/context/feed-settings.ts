@@ -1,4 +1,3 @@
-import { Option } from 'commander';
 import { type FeedsFile, feedsFilePath, readFeedsFile } from '../../settings/feeds-file.js';
 import {
   type DatabaseSettings,
@@ -13,15 +12,6 @@ import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 const LISTED_NAMES = 10;
-
-export function feedOption(): Option {
-  return new Option('--feed <name>', 'the feed (default: SCANFEED_FEED, or the only one of the feeds file)');
-}
-
-/** The option `--feed` of commands that need a feed only for its settings. */
-export function entryOption(): Option {
-  return new Option('--feed <name>', 'use the settings of this feed of the feeds file');
-}
 
 interface Wanted<G extends Group> {
   readonly feed?: string | undefined;

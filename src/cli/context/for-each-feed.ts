@@ -1,22 +1,11 @@
-import { Option } from 'commander';
 import { feedsFilePath, readFeedsFile } from '../../settings/feeds-file.js';
 import { SettingsError, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
 import type { CommandProcess } from './command-process.js';
+import type { CommonOptions } from './common-options.js';
 import { CommandFailure, worstOf } from './exit.js';
 import { readFeedSettings, requiresFile } from './feed-settings.js';
 import { runEach } from './run-each.js';
-
-export function allFeedsOption(): Option {
-  return new Option('--all', 'one feed of the feeds file after another').conflicts('feed');
-}
-
-/** Options of commands that work on one feed or, with a feeds file, on all of them. */
-export interface FeedsOptions {
-  readonly feed?: string;
-  readonly all?: true;
-  readonly json?: true;
-}
 
 /**
  * Runs a command for the chosen feed, or with `all` for one feed of the feeds file after another, each with a heading, or with `json`
@@ -25,7 +14,7 @@ export interface FeedsOptions {
  */
 export async function forChosenFeeds<G extends Group>(
   io: CommandProcess,
-  { feed, all, json }: FeedsOptions,
+  { feed, all, json }: CommonOptions,
   need: readonly G[],
   run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
 ): Promise<void> {

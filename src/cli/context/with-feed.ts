@@ -56,11 +56,6 @@ export interface FeedCommandContext<G extends Group = never> extends OperatorSto
   readonly feed: FeedRow;
 }
 
-export interface FeedOptions {
-  readonly feed?: string;
-  readonly json?: true;
-}
-
 /**
  * Reads the settings, opens the database and finds the feed.
  * @param need further groups of settings besides those of the feed and the database

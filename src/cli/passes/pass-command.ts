@@ -2,16 +2,16 @@ import { type Command, Option } from 'commander';
 import type { PassRequest, RequestedPass } from '../../storage/passes/request-pass.js';
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
+import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { feedOption } from '../context/feed-settings.js';
 import { timeOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
-import { type Figures, type ProgressOptions, quietOption, withProgress } from '../terminal/progress.js';
+import { type Figures, withProgress } from '../terminal/progress.js';
 
 /** Options of every command that requests a pass. */
-export interface PassOptions extends FeedOptions, ProgressOptions {
+export interface PassOptions extends CommonOptions {
   readonly since?: Date;
   readonly until?: Date;
   readonly wait?: true;
@@ -25,7 +25,7 @@ const SILENCE_MS = 30_000;
 
 export function passCommand(program: Command, name: string, { clock }: CommandProcess): Command {
   const time = timeOption(clock.now);
-  return program
+  const command = program
     .command(name)
     .addOption(
       new Option(
@@ -35,10 +35,8 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
     )
     .addOption(new Option('--until <time>', 'delivery time to end at (default: now)').argParser(time))
     .option('--wait', 'wait until the pass has finished, and show its progress')
-    .addOption(quietOption())
-    .option('--cancel', 'cancel the unfinished pass; stored runs are kept')
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON');
+    .option('--cancel', 'cancel the unfinished pass; stored runs are kept');
+  return withOptions(command, 'quiet', 'feed', 'json');
 }
 
 /** Requests a pass, which the running daemon or the next one runs. Waits for its end with `--wait`. */
@@ -87,7 +85,7 @@ async function untilFinished(
   { joined, ...requested }: PassRequest,
   work: FeedCommandContext,
   io: CommandProcess,
-  options: ProgressOptions,
+  options: CommonOptions,
 ): Promise<RequestedPass> {
   const { clock } = io;
   let from = requested.since ?? work.feed.startSince;

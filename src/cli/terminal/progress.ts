@@ -1,6 +1,6 @@
-import { Option } from 'commander';
 import { createPaceMeter } from '../../sync/progress/reading-pace.js';
 import type { CommandProcess } from '../context/command-process.js';
+import type { CommonOptions } from '../context/common-options.js';
 import { formatSeconds, formatTime } from './format.js';
 
 /** Intervals between updates on a terminal and elsewhere, milliseconds. */
@@ -9,15 +9,6 @@ const PLAIN_EVERY_MS = 10_000;
 const BAR_WIDTH = 24;
 /** Rate below which a decimal place is shown, things per second. */
 const SLOW = 10;
-
-export interface ProgressOptions {
-  readonly quiet?: true;
-  readonly json?: true;
-}
-
-export function quietOption(): Option {
-  return new Option('--quiet', 'show no progress');
-}
 
 /** How far some work is. */
 export interface Figures {
@@ -49,7 +40,7 @@ export interface Progress {
  */
 export async function withProgress<T>(
   { note, noteColumns, clock }: Pick<CommandProcess, 'note' | 'noteColumns' | 'clock'>,
-  { quiet, json }: ProgressOptions,
+  { quiet, json }: CommonOptions,
   first: string | Figures,
   work: (progress: Progress) => Promise<T>,
 ): Promise<T> {

@@ -12,8 +12,9 @@ import {
 } from '../../storage/reporting/stored-indexes.js';
 import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
 import type { CommandProcess } from '../context/command-process.js';
+import type { CommonOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { type ProgressOptions, withProgress } from '../terminal/progress.js';
+import { withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 
 export interface ReportsWork {
@@ -24,7 +25,7 @@ export interface ReportsWork {
 /** Brings the typed views and their tables up to date, and shows the progress. */
 export async function refreshWithProgress(
   { connection, readerRole }: ReportsWork,
-  options: ProgressOptions,
+  options: CommonOptions,
   io: CommandProcess,
 ): Promise<Refreshed> {
   const total = await countNewChanges(connection);
@@ -48,7 +49,7 @@ export async function findView(name: string, connection: StoreConnection): Promi
 
 export async function storeRows(
   name: string,
-  { drop, ...options }: ProgressOptions & { readonly drop?: true },
+  { drop, ...options }: CommonOptions & { readonly drop?: true },
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
@@ -62,7 +63,7 @@ export async function storeRows(
 export async function changeIndex(
   name: string,
   columns: readonly string[],
-  { drop, ...options }: ProgressOptions & { readonly drop?: true },
+  { drop, ...options }: CommonOptions & { readonly drop?: true },
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
@@ -103,7 +104,7 @@ const INDEXES: readonly Column<StoredIndex>[] = [
 async function changeStorage(
   view: StoredView,
   wanted: boolean,
-  options: ProgressOptions,
+  options: CommonOptions,
   work: ReportsWork,
   io: CommandProcess,
 ): Promise<void> {
