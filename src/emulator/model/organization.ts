@@ -1,7 +1,6 @@
 import type { EmulatorOptions } from '../options.js';
 import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
-import { generatedLane } from './generated-lane.js';
 import { draw, seedOf } from './random.js';
 import type { Correction, RunSpec } from './run-spec-types.js';
 import { reviseRun, scriptRun, toMs } from './run-specs.js';
@@ -41,8 +40,6 @@ export class Organization {
   /** Number of corrections of random runs, for drawing. */
   #chosen = 0;
   readonly #live = new Map<string, LiveRun>();
-  /** Corrected generated runs, and whether their first entry was removed from the sequence. */
-  readonly #superseded = new Map<number, Switches['superseded']>();
   readonly #liveLimit: number;
   #switches: Switches;
   #nextNumber = liveNumbers;
@@ -54,11 +51,11 @@ export class Organization {
     this.#source = { seed, runBytes: options.runBytes };
     this.#liveLimit = options.liveLimit;
     this.#switches = switches;
-    this.#timeline = new Timeline(seed);
+    this.#timeline = new Timeline(this.#source);
     this.#timeline.addHistory(options.history, options.historyPeriodMs, options.startMs, switches);
     this.#timeline.setRate(switches.newRunsPerSecond, options.startMs, switches);
     this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, options.startMs);
-    this.sequence = new Sequence(generatedLane(this.#source, this.#timeline, this.#superseded));
+    this.sequence = new Sequence(this.#timeline);
   }
 
   /** Adds the runs and corrections that the rates imply up to now. */
@@ -130,10 +127,10 @@ export class Organization {
     const live = this.#live.get(scanId);
     if (live !== undefined) return live.version.deliveredAt <= nowMs ? live : { processing: live.version };
     const number = runNumberOf(this.#source.seed, scanId);
-    if (number === null || this.#superseded.has(number) || !this.#timeline.has(number)) return null;
+    if (number === null || this.#timeline.superseded.has(number) || !this.#timeline.has(number)) return null;
     const run = this.#timeline.run(number);
-    if (run.deliveredAt <= nowMs) return { version: this.sequence.generated.version(number) };
-    return run.submittedAt <= nowMs ? { processing: this.sequence.generated.version(number) } : null;
+    if (run.deliveredAt <= nowMs) return { version: this.#timeline.version(number) };
+    return run.submittedAt <= nowMs ? { processing: this.#timeline.version(number) } : null;
   }
 
   #correct(scanId: string, change: Correction, at: number, nowMs: number): RunVersion | null {
@@ -149,7 +146,7 @@ export class Organization {
     const placedAt = scripted === null && redelivery === 'in-place' ? oldPlace.at : deliveredAt;
     const version = reviseRun(this.#source, number, old, change, deliveredAt);
     if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
-    if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
+    if (live === undefined) this.#timeline.superseded.set(number, this.#switches.superseded);
     this.#live.set(scanId, { number, version, entry: this.sequence.place(placedAt, { version }) });
     this.#evict();
     return version;

@@ -1,5 +1,5 @@
-import type { GeneratedLane } from './generated-lane.js';
 import type { FilterFacts, RunVersion } from './runs.js';
+import { search, type Timeline } from './timeline.js';
 
 /**
  * The sequence that every feed request reads (interface 4.2 rule 2), sorted by delivery time. It merges two lanes: generated
@@ -54,7 +54,7 @@ export class Sequence {
   readonly placed: PlacedEntry[] = [];
   #nextOrder = placedLane;
 
-  constructor(readonly generated: GeneratedLane) {}
+  constructor(readonly generated: Timeline) {}
 
   /** Adds content at a delivery time, after other entries placed at that time. */
   place(at: number, content: Content): PlacedEntry {
@@ -88,7 +88,7 @@ export class Sequence {
       } else if (generated !== null) {
         number++;
         // Invisible runs do not move the cursor.
-        if (!lane.visible(generated.order, nowMs)) continue;
+        if (!lane.isVisible(generated.order, nowMs)) continue;
         looked++;
         end = generated;
         if (accepts(lane.facts(generated.order))) entries.push({ version: lane.version(generated.order) });
@@ -98,14 +98,7 @@ export class Sequence {
   }
 
   #firstPlacedAfter(place: Place): number {
-    let low = 0;
-    let high = this.placed.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (comparePlaces(this.placed[middle] as PlacedEntry, place) > 0) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return search(this.placed.length, (index) => comparePlaces(this.placed[index] as PlacedEntry, place) > 0);
   }
 }
 

@@ -1,10 +1,6 @@
-import { draw, hash } from './random.js';
+import { draw } from './random.js';
+import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import type { Switches } from './switch-types.js';
-
-/**
- * The delivery times of the generated runs. They are computed, not stored: the history and each period of a constant rate are
- * periods of evenly spaced runs, each shifted randomly within its own slot.
- */
 
 /** Switches that shape newly generated runs. A run keeps the values with which it was generated. */
 export const PERIOD_SWITCHES = [
@@ -27,15 +23,21 @@ interface Period {
 
 const purpose = { shift: 21, late: 22, processing: 23 };
 
+/**
+ * The generated runs with their delivery times. They are computed, not stored: the history and each period of a constant rate are
+ * periods of evenly spaced runs, each shifted randomly within its own slot.
+ */
 export class Timeline {
+  /** Corrected runs, and whether their first entry was removed from the sequence. */
+  readonly superseded = new Map<number, Switches['superseded']>();
   readonly #periods: Period[] = [];
 
-  constructor(readonly seed: number) {}
+  constructor(readonly source: RunSource) {}
 
   /** Adds `count` past runs, spread over the `periodMs` before `endMs`. */
   addHistory(count: number, periodMs: number, endMs: number, shares: PeriodShares): void {
     if (count === 0) return;
-    this.#push({
+    this.#periods.push({
       first: 0,
       startMs: endMs - periodMs,
       intervalMs: periodMs / count,
@@ -47,16 +49,10 @@ export class Timeline {
   /** Starts a rate of new runs with these shares at `nowMs`; 0 ends it. Earlier runs keep their shares. */
   setRate(perSecond: number, nowMs: number, shares: PeriodShares): void {
     const last = this.#periods.at(-1);
-    if (last !== undefined && last.count === Infinity) last.count = this.countAt(nowMs) - last.first;
-    const first = this.total();
-    if (perSecond > 0) this.#push({ first, startMs: nowMs, intervalMs: 1000 / perSecond, shares, count: Infinity });
-  }
-
-  /** Returns the number of runs in closed periods, which is the number of the next run. */
-  total(): number {
-    const last = this.#periods.at(-1);
-    if (last === undefined) return 0;
-    return last.count === Infinity ? last.first : last.first + last.count;
+    if (last?.count === Infinity) last.count = this.countAt(nowMs) - last.first;
+    if (perSecond === 0) return;
+    const first = last === undefined ? 0 : last.first + last.count;
+    this.#periods.push({ first, startMs: nowMs, intervalMs: 1000 / perSecond, shares, count: Infinity });
   }
 
   /** Returns the number of runs with a delivery time up to `nowMs`. */
@@ -65,12 +61,12 @@ export class Timeline {
     if (last === undefined) return 0;
     const most =
       last.count === Infinity ? Math.max(0, Math.ceil((nowMs - last.startMs) / last.intervalMs) + 1) : last.count;
-    return this.#search(last.first + most, (number) => this.deliveredAt(number) > nowMs);
+    return search(last.first + most, (number) => this.deliveredAt(number) > nowMs);
   }
 
-  /** Returns the number of the first run, among the first `count`, after the place (`at`, `order`). */
-  firstAfter(at: number, order: number, count: number): number {
-    return this.#search(count, (number) => {
+  /** Returns the number of the first run, among the first `count`, after this place. */
+  firstAfter({ at, order }: { readonly at: number; readonly order: number }, count: number): number {
+    return search(count, (number) => {
       const t = this.deliveredAt(number);
       return t > at || (t === at && number > order);
     });
@@ -81,15 +77,15 @@ export class Timeline {
    */
   deliveredAt(number: number): number {
     const period = this.#periodOf(number);
-    const slot = number - period.first + draw(this.seed, number, purpose.shift);
+    const slot = number - period.first + draw(this.source.seed, number, purpose.shift);
     return Math.floor(period.startMs + slot * period.intervalMs) + 1;
   }
 
   run(number: number) {
     const { shares } = this.#periodOf(number);
     const deliveredAt = this.deliveredAt(number);
-    const late = draw(this.seed, number, purpose.late) < shares.lateShare;
-    const processing = Math.round(shares.processingMs * (0.5 + draw(this.seed, number, purpose.processing)));
+    const late = draw(this.source.seed, number, purpose.late) < shares.lateShare;
+    const processing = Math.round(shares.processingMs * (0.5 + draw(this.source.seed, number, purpose.processing)));
     return {
       submittedAt: deliveredAt - processing,
       deliveredAt,
@@ -97,6 +93,21 @@ export class Timeline {
       visibleAt: late ? deliveredAt + shares.lateByMs : deliveredAt,
       shares,
     };
+  }
+
+  /** Returns false while the run is late, or if its entry was removed. */
+  isVisible(number: number, nowMs: number): boolean {
+    return this.superseded.get(number) !== 'removed' && this.run(number).visibleAt <= nowMs;
+  }
+
+  facts(number: number): FilterFacts {
+    return factsOf(this.source, this.run(number).shares, number);
+  }
+
+  version(number: number): RunVersion {
+    const { submittedAt, deliveredAt } = this.run(number);
+    const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
+    return makeVersion(this.source, { number, revision: 1, facts: this.facts(number), ...times });
   }
 
   /** Returns whether a run of this number exists or will exist at the current rate. */
@@ -107,14 +118,8 @@ export class Timeline {
 
   /** Returns a random run among the first `count`, preferring the latest. */
   recent(count: number, event: number): number {
-    const u = hash(this.seed, event, 24) / 0x1_0000_0000;
+    const u = draw(this.source.seed, event, 24);
     return count - 1 - Math.floor(u ** 3 * count);
-  }
-
-  #push(period: Period): void {
-    const last = this.#periods.at(-1);
-    if (last?.count === 0) this.#periods.pop();
-    this.#periods.push(period);
   }
 
   #periodOf(number: number): Period {
@@ -124,16 +129,16 @@ export class Timeline {
     }
     return this.#periods[0] as Period;
   }
+}
 
-  /** Returns the smallest number below `end` for which `after` is true, else `end`. `after` must be monotonic. */
-  #search(end: number, after: (number: number) => boolean): number {
-    let low = 0;
-    let high = end;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (after(middle)) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+/** Returns the smallest number below `end` for which `after` is true, else `end`. `after` must be monotonic. */
+export function search(end: number, after: (number: number) => boolean): number {
+  let low = 0;
+  let high = end;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (after(middle)) high = middle;
+    else low = middle + 1;
   }
+  return low;
 }
