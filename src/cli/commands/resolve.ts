@@ -8,7 +8,7 @@ import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { type FeedCommandContext, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withServiceOf } from '../context/with-service.js';
-import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
+import { type Resolved, type ResolveParts, resolveRun } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
 import { type Figures, type Progress, withProgress } from '../terminal/progress.js';
 
@@ -52,7 +52,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 async function resolve(scanIds: readonly string[], options: Given, io: CommandProcess): Promise<void> {
-  const { all, feed, json } = options;
+  const { all, feed } = options;
   if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids or --all', EXIT.usage);
   if (options.giveUp) return withFeed(io, { feed }, (work) => giveUp(scanIds, options, work, io));
   await withFeed(io, { feed, need: ['service'] }, async (work) => {
@@ -63,7 +63,8 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
         resolveAll(chosen, revisions, work, service, io, progress),
       ),
     );
-    report(results, json, io);
+    print(results, options, io);
+    requireNonePending(results);
   });
 }
 
@@ -97,7 +98,7 @@ async function resolveAll(
 ): Promise<readonly Resolved[]> {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal); // one listener for each result in progress
-  const parts = partsOf(work, service, clock, stop);
+  const parts = partsOf(work, service, clock);
   const results: Resolved[] = [];
   let tries = 0;
   for (let from = 0; from < scanIds.length; from += BATCH_SIZE) {
@@ -105,7 +106,7 @@ async function resolveAll(
     const due = await work.pending.makeDue(work.feed.name, some);
     const tried = await Promise.all(
       due.map(async (run) => {
-        const result = await resolveRun(run, work, parts, stop.signal);
+        const result = await resolveRun(run, work, parts, stop);
         tries += 1;
         progress.show(triedOf(tries, scanIds));
         return result;
@@ -130,35 +131,42 @@ function triedOf(tries: number, scanIds: readonly string[]): Figures {
   return { done: tries, total: scanIds.length, what: 'results tried' };
 }
 
-/** A failure that every request would meet aborts the command. */
-function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
+function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock']): ResolveParts {
   const { feed, database } = work.settings;
   const store = openFeedStore(work, clock);
-  const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = createProcessBudget(memoryBudgetBytes);
   const keptDays = database.retention.runs;
-  const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency, keptDays });
-  return { store, loader, service: watched, pendingRetryMs: feed.pendingRetryMs } satisfies ResolveParts;
+  const loader = createResultLoader({ service, store, clock, budget, markdown, concurrency, keptDays });
+  return { store, loader, pendingRetryMs: feed.pendingRetryMs };
 }
 
-const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {
+const OUTCOMES = {
   resolved: 'resolved',
   pending: 'still pending',
   complete: 'was already complete',
-};
+  given_up: 'given up',
+  replaced: 'was replaced in the meantime',
+} as const;
 
-function report(results: readonly Resolved[], json: true | undefined, { write }: CommandProcess): void {
+interface Result extends Pick<Resolved, 'scanId' | 'revision'>, Partial<Pick<Resolved, 'reason' | 'detail'>> {
+  readonly outcome: keyof typeof OUTCOMES;
+}
+
+function print(results: readonly Result[], { json }: Given, { write }: CommandProcess): void {
   if (json) write(`${JSON.stringify(results)}\n`);
   else if (results.length === 0) write('No results are pending.\n');
   else write(results.map(describe).join(''));
+}
+
+function requireNonePending(results: readonly Resolved[]): void {
   const pending = results.filter(({ outcome }) => outcome === 'pending').length;
   if (pending > 0)
     throw new CommandFailure(`${pending} of ${counted(results.length, 'result', 'results')} still pending`);
 }
 
-function describe({ scanId, revision, outcome, reason, detail }: Resolved): string {
-  const why = reason === null ? '' : ` (${reason}${detail === null ? '' : `: ${printable(detail)}`})`;
+function describe({ scanId, revision, outcome, reason, detail }: Result): string {
+  const why = reason ? ` (${reason}${detail ? `: ${printable(detail)}` : ''})` : '';
   return `${printable(scanId)}, revision ${revision}: ${OUTCOMES[outcome]}${why}\n`;
 }
 
@@ -185,10 +193,5 @@ results, and no replica retries them. \`resolve SCANID\` can still load them.
     const kept = present.get(scanId) === revision ? 'complete' : 'replaced';
     return { scanId, revision, outcome: givenUp.has(scanId) ? 'given_up' : kept } as const;
   });
-  if (options.json) return io.write(`${JSON.stringify(results)}\n`);
-  if (results.length === 0) return io.write('No results are pending.\n');
-  const words = { given_up: 'given up', complete: 'was already complete', replaced: 'was replaced in the meantime' };
-  const lineOf = ({ scanId, revision, outcome }: (typeof results)[number]) =>
-    `${printable(scanId)}, revision ${revision}: ${words[outcome]}\n`;
-  io.write(results.map(lineOf).join(''));
+  print(results, options, io);
 }

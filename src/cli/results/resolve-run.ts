@@ -1,6 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { CheckedEntry } from '../../sync/page/check-entries.js';
-import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
+import type { FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { postponed } from '../../sync/results/retry-pending.js';
 import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
@@ -19,23 +19,27 @@ export interface Resolved {
 export interface ResolveParts {
   readonly store: FeedStore;
   readonly loader: ResultLoader;
-  readonly service: WatchedService;
   /** First pause before the daemon retries, milliseconds. */
   readonly pendingRetryMs: number;
 }
 
-/** Loads a pending result now and stores it as the daemon would, or records the failed attempt. */
+/**
+ * Loads a pending result now and stores it as the daemon would, or records the failed attempt. A failure that every request would
+ * meet aborts `stop`, which ends all other attempts.
+ */
 export async function resolveRun(
   run: PendingRun,
   work: FeedCommandContext,
-  { loader, store, service, pendingRetryMs }: ResolveParts,
-  signal: AbortSignal,
+  { loader, store, pendingRetryMs }: ResolveParts,
+  stop: AbortController,
 ): Promise<Resolved> {
   const { scanId, revision } = run;
   let reason: PendingReason = 'invalid_result'; // if PostgreSQL refuses one of its values
-  const verdict = await loader.loadOnce(run, signal);
+  const verdict = await loader.loadOnce(run, stop.signal);
+  const error = verdict.kind === 'pending' ? verdict.error : undefined;
+  if (SERVICE_FAILURES.has(classifyError(error).kind)) stop.abort(error);
   try {
-    signal.throwIfAborted();
+    stop.signal.throwIfAborted();
     if (verdict.kind === 'pending') reason = verdict.reason;
     else {
       const { entry } = verdict;
@@ -50,7 +54,7 @@ export async function resolveRun(
   const retryAfterMs = verdict.kind === 'pending' ? verdict.retryAfterMs : undefined;
   const failed = [postponed(run, reason, pendingRetryMs, retryAfterMs)];
   await withCurrentLease(work, async (lease) => ((await store.postponePending(lease, failed)) ? true : null));
-  return { scanId, revision, outcome: 'pending', reason, detail: service.failureOf(scanId) };
+  return { scanId, revision, outcome: 'pending', reason, detail: error instanceof Error ? error.message : null };
 }
 
 /**
@@ -66,28 +70,4 @@ export function storeRun(
     const outcome = await storeResult(store, lease, entry);
     return outcome.kind === 'fenced' ? null : outcome;
   });
-}
-
-/** A service that remembers its failures. */
-export interface WatchedService extends FeedService {
-  /** Returns the message of the last failed request for a run, or null. */
-  failureOf(scanId: string): string | null;
-}
-
-/** @param onServiceFailure called with a failure that every request would meet */
-export function watchService(service: FeedService, onServiceFailure: (error: unknown) => void): WatchedService {
-  const failures = new Map<string, string>();
-  return {
-    readPage: (request, signal) => service.readPage(request, signal),
-    readRun: async (scanId, options, signal) => {
-      try {
-        return await service.readRun(scanId, options, signal);
-      } catch (error) {
-        if (error instanceof Error) failures.set(scanId, error.message);
-        if (SERVICE_FAILURES.has(classifyError(error).kind)) onServiceFailure(error);
-        throw error;
-      }
-    },
-    failureOf: (scanId) => failures.get(scanId) ?? null,
-  };
 }

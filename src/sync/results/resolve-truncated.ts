@@ -33,8 +33,12 @@ const REMEMBERED = 8;
 
 type WantedRun = Parameters<typeof judgeResult>[0];
 
-/** The result could not be loaded. `retryAfterMs`: minimum pause that the service asked for, milliseconds. */
-type Postponed = Extract<ResultVerdict, { kind: 'pending' }> & Pick<Failure, 'retryAfterMs'>;
+/**
+ * The result could not be loaded. `error`: of the request, if it failed. `retryAfterMs`: minimum pause that the service asked for,
+ * milliseconds.
+ */
+type Postponed = Extract<ResultVerdict, { kind: 'pending' }> &
+  Pick<Failure, 'retryAfterMs'> & { readonly error?: unknown };
 
 /** The outcome of one attempt. `does_not_fit`: there was not enough memory, so the attempt does not count. */
 type LoadOutcome = Extract<ResultVerdict, { kind: 'loaded' }> | Postponed | { readonly kind: 'does_not_fit' };
@@ -102,7 +106,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
         return DOES_NOT_FIT;
       }
       if (bytes > expected) addSize(bytes);
-      return { kind: 'pending', reason: reasonOf(kind), ...(action !== 'hold' && { retryAfterMs }) };
+      return { kind: 'pending', reason: reasonOf(kind), error, ...(action !== 'hold' && { retryAfterMs }) };
     }
   };
 
