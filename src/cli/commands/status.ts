@@ -71,8 +71,6 @@ async function show(
   database: Database,
   io: CommandProcess,
 ): Promise<readonly number[]> {
-  const gone = new AbortController();
-  io.onGone?.(() => gone.abort());
   for (let isFirst = true; ; isFirst = false) {
     const { text, failures, codes } = await render(schemas, given, database, io).catch((error): Rendered => {
       const { message, exitCode } = explain(error);
@@ -86,8 +84,8 @@ async function show(
       if (failures !== '') io.note(failures);
     }
     if (given.watch === undefined) return codes;
-    await io.clock.sleep(given.watch, gone.signal);
-    if (gone.signal.aborted) return [];
+    if (!(await io.written())) return [];
+    await io.clock.sleep(given.watch, new AbortController().signal);
   }
 }
 

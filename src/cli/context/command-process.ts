@@ -25,8 +25,6 @@ export interface CommandProcess {
   readonly columns: number | null;
   /** Whether results may be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
   readonly colours?: boolean;
-  /** Calls back when stdout is closed because the program that reads it has ended. */
-  onGone?(callback: () => void): void;
   /** Width of the terminal on stderr; null if it is a file or a pipe, where a line cannot be redrawn. */
   readonly noteColumns: number | null;
   /** Asks the user at the terminal; null without a terminal. */
@@ -49,7 +47,6 @@ export const thisProcess: CommandProcess = {
   get colours() {
     return process.stdout.isTTY === true && process.stdout.hasColors();
   },
-  onGone: (callback) => void process.stdout.once('error', callback),
   get noteColumns() {
     return process.stderr.isTTY ? process.stderr.columns || TERMINAL_COLUMNS : null;
   },
