@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { faultKinds } from '../../emulator/model/fault-types.js';
 import type { SwitchesPatch } from '../../emulator/model/switch-types.js';
 import { switchesSchema } from '../../emulator/model/switches.js';
-import type { ApiKey } from '../../emulator/options.js';
+import { type ApiKey, defaultOptions } from '../../emulator/options.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { numberOption, periodOption } from '../context/parse-options.js';
@@ -15,8 +15,8 @@ interface Given {
   key?: ApiKey[];
   seed: number;
   history: number;
-  historyPeriod?: number;
-  runBytes?: number;
+  historyPeriod: number;
+  runBytes: number;
   switches?: SwitchesPatch;
   json?: true;
 }
@@ -76,12 +76,12 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
     .option('--seed <number>', 'seed of all random values', numberOption(0), 1)
     .option('--history <runs>', 'finished runs at the start', numberOption(0), 5000)
-    .option(
-      '--history-period <duration>',
-      'period before the start that the history covers (default: 30d)',
-      periodOption,
+    .addOption(
+      new Option('--history-period <duration>', 'period before the start that the history covers')
+        .argParser(periodOption)
+        .default(defaultOptions.historyPeriodMs, '30d'),
     )
-    .option('--run-bytes <bytes>', 'average size of a feed entry (default: 1700)', numberOption(1))
+    .option('--run-bytes <bytes>', 'average size of a feed entry', numberOption(1), defaultOptions.runBytes)
     .option('--switches <json>', 'switches at the start, as for PATCH /_emulator/switches', switches)
     .option('--json', 'print the address and the key as JSON');
   command
@@ -118,16 +118,11 @@ async function serve(options: Given, io: CommandProcess, signal: AbortSignal): P
 
 async function start(options: Given) {
   const { startEmulator } = await import('../../emulator/index.js');
-  const { host, port: wanted, seed, history, key, historyPeriod, runBytes, switches: given = {} } = options;
+  const { key: apiKeys = defaultOptions.apiKeys, historyPeriod: historyPeriodMs, ...others } = options;
   try {
-    return await startEmulator({
-      ...{ host, port: wanted, seed, history, switches: given },
-      ...(key === undefined ? {} : { apiKeys: key }),
-      ...(historyPeriod === undefined ? {} : { historyPeriodMs: historyPeriod }),
-      ...(runBytes === undefined ? {} : { runBytes }),
-    });
+    return await startEmulator({ ...others, apiKeys, historyPeriodMs });
   } catch (error) {
-    throw explained(error, `${host}:${wanted}`);
+    throw explained(error, `${options.host}:${options.port}`);
   }
 }
 

@@ -64,23 +64,19 @@ export async function askUser(
   question: string,
   terminal: ReadLineOptions = { input: process.stdin, output: process.stderr },
 ): Promise<string> {
-  const lines = createInterface(terminal);
-  const ended = new Promise<string>((resolve, reject) => {
-    lines.once('SIGINT', () => reject(new CommandFailure('interrupted; nothing was changed', EXIT.interrupted)));
-    lines.once('close', () => resolve(''));
-  });
-  let answered = false;
-  const answer = lines.question(question).then((text) => {
-    answered = true;
-    return text;
-  });
-  try {
-    return await Promise.race([answer, ended]);
-  } finally {
+  const lines = createInterface({ ...terminal, prompt: question });
+  let interrupted = false;
+  lines.once('SIGINT', () => {
+    interrupted = true;
     lines.close();
-    // The next message starts on a new line.
-    if (!answered) terminal.output?.write('\n');
-  }
+  });
+  lines.prompt();
+  const { value: answer } = await lines[Symbol.asyncIterator]().next();
+  lines.close();
+  // The next message starts on a new line.
+  if (answer === undefined) terminal.output?.write('\n');
+  if (interrupted) throw new CommandFailure('interrupted; nothing was changed', EXIT.interrupted);
+  return answer ?? '';
 }
 
 /**
