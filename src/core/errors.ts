@@ -33,7 +33,7 @@ export interface CurrentError {
 }
 
 /** Kinds of a wrong key or organization. */
-const KEY_KINDS = ['http_401', 'http_403', 'api_key', 'another_organization'];
+const KEY_KINDS = ['http_401', 'http_403', 'another_organization'];
 
 /** Returns the name of the runbook for an error. */
 export function runbookOf(error: unknown): string {

@@ -141,7 +141,12 @@ export const VARIABLES = {
       '1h',
       'pause between recent passes',
     ),
-    windowMs: defaulted('SCANFEED_RECONCILE_WINDOW', duration('1s', '365d'), '2h', 'how far back a recent pass reads'),
+    windowMs: defaulted(
+      'SCANFEED_RECONCILE_WINDOW',
+      duration('1s', '365d'),
+      '2h',
+      'how far back a recent pass reads at least; further if the last one ended earlier',
+    ),
     fullIntervalMs: defaulted(
       'SCANFEED_RECONCILE_FULL_INTERVAL',
       durationOrOff('1m', '365d'),

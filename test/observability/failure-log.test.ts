@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { ForeignSchema } from '../../src/daemon/feeds/assert-own-schema.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { noResponseError } from '../../src/service/errors/connection-errors.js';
-import { ServiceError } from '../../src/service/errors/service-error.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
 import { UnknownTimeZone } from '../../src/storage/reporting/time-zone.js';
@@ -152,7 +151,6 @@ test('asks to report a failure when it is a bug', () => {
 
 test.each([
   [httpStatusError({ operation: 'feed', status: 401 }), 'ScanfeedAuthenticationFailing'],
-  [new ServiceError('api_key', 'hold', 'the key is empty'), 'ScanfeedAuthenticationFailing'],
   [new ForeignSchema('scanfeed', 'is of another organization'), 'ScanfeedAuthenticationFailing'],
   [httpStatusError({ operation: 'feed', status: 503 }), 'ScanfeedErrorRatioHigh'],
   [noResponseError('https://service.example', 'ECONNREFUSED'), 'ScanfeedErrorRatioHigh'],

@@ -138,7 +138,7 @@ the lowest value, backlogs the highest, and events the sum.
     - alert: ScanfeedAuthenticationFailing
       expr: |-
         max by (namespace, feed, kind) (
-          max_over_time(scanfeed_failing{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ include "scanfeed.window" (list $ .window) }}])
+          max_over_time(scanfeed_failing{ {{- $own -}} , kind=~"http_401|http_403|another_organization"}[{{ include "scanfeed.window" (list $ .window) }}])
         ) == 1
       for: {{ include "scanfeed.forWithWindow" (list $ .for .window) }}
       labels:
@@ -146,8 +146,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: The API key is not accepted
         description: >-
-          The API key of the feed {{`{{ $labels.feed }}`}} is refused by the service, cannot be read, or belongs to another
-          organization ({{`{{ $labels.kind }}`}}). The feed is held. This needs action.
+          The API key of the feed {{`{{ $labels.feed }}`}} is refused by the service, or belongs to another organization
+          ({{`{{ $labels.kind }}`}}). The feed is held. This needs action.
         runbook_url: {{ $runbooks }}/ScanfeedAuthenticationFailing.md
     {{- end }}
     {{- end }}

@@ -14,7 +14,7 @@ export function worstOf(codes: readonly number[]): number {
 /** Exit codes in the help of every command; described in docs/operating.md. */
 export const EXIT_HELP = `
 Exit codes: ${EXIT.done} success, ${EXIT.failed} failure or unfinished work, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try
-again later, ${EXIT.settings} wrong settings, ${EXIT.interrupted} interrupted`;
+again later, ${EXIT.settings} wrong settings, ${EXIT.interrupted} interrupted, 143 ended by SIGTERM`;
 
 /** A failure with a message of one line: the problem and its remedy. */
 export class CommandFailure extends Error {

@@ -26,7 +26,6 @@ const REQUEST_FAILURES = [
   'too_large',
   'too_many_values',
   'too_many_entries',
-  'api_key',
 ] as const;
 
 /** Kinds of failures of the service, of the database, and of the feed. Any other kind is counted as `other`. */
