@@ -150,5 +150,6 @@ function claimRange(feed: ModelFeed, row: ModelPass): void {
   if (row.kind === 'history') feed.startSince = row.since;
   const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
+  if (row.kind === 'backfill' && feed.startSince !== null && feed.cursor === null) return;
   if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
 }

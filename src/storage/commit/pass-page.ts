@@ -16,7 +16,8 @@ const BACKFILL_OVERLAP = sql.lit('1 hour');
  * the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
  *
  * `is_by_time`: the feed is still read by `since`, which may leave out runs of any delivery time. So when the history ends, the feed
- * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced.
+ * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced. A
+ * backfill, which ends before the feed does, then leaves `complete_from` as it is.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
   const { lease, id, begunAt, from, to, until, end, feedHadCursor, deliveredUpTo, entries, pace } = page;
@@ -58,6 +59,7 @@ claimed AS (
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
+      WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL AND feed.cursor IS NULL THEN feed.complete_from
       WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
         THEN LEAST(feed.complete_from, COALESCE(moved.since, '-infinity'))
       ELSE feed.complete_from END

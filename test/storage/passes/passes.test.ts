@@ -93,6 +93,20 @@ describe('the history of a live feed', () => {
     expect(await feed.commit([], { from: null, to: null, freshness })).toEqual({ kind: 'fenced' });
   });
 
+  it.each([
+    ['moves to the start of a backfill when the feed has a cursor', 'on', '-infinity'],
+    ['stays when the feed is still read by time', null, START],
+  ])('complete_from %s', async (_, cursor, completeFrom) => {
+    const { lease, commit } = await bench.takeFeed({ name: current.name, start: START });
+    await commit([], { from: null, to: cursor });
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    await finishPass(bench, lease, await next('backfill'));
+    const [row] = await bench.rows(
+      sql`SELECT complete_from = ${completeFrom} AS right FROM ${tables.feeds} WHERE name = ${current.name}`,
+    );
+    expect(row).toEqual({ right: true });
+  });
+
   it('does not continue a feed after the history that was rewound to a time', async () => {
     const feed = await bench.takeFeed({ name: current.name, start: 'live' });
     await feed.commit([], { from: null, to: null });

@@ -391,6 +391,31 @@ describe('a requested range', () => {
     expect(feedOf(store).completeFrom).toBe(apart.getTime());
   });
 
+  it('does not extend the complete range while the feed is read by time, which may leave out runs', async () => {
+    const { clock, service, store, begun, deliver, startFeed, ask } = bench();
+    const submitted = (entry: string) =>
+      entry.includes('"late"') ? begun - DAY_MS : Date.parse(JSON.parse(entry).deliveredAt);
+    service.readPage = async ({ start, limit }) => {
+      const from = 'cursor' in start ? Number(start.cursor) : 0;
+      const since = 'since' in start ? start.since.getTime() : 0;
+      const listed = service.feed.slice(from).filter((entry) => submitted(entry) >= since);
+      const page = listed.slice(0, limit);
+      const nextCursor = listed.length > limit ? String(from + limit) : null;
+      return { ...rawPage(pageJson(page)), nextCursor };
+    };
+    const stop = startFeed({ identity: { start: new Date(begun - 60 * MINUTE_MS) } });
+    await clock.advance(10_000);
+    ask(null, new Date(clock.now()));
+    await clock.advance(20_000);
+    expect(store.latestPass('backfill')?.finishedAt).not.toBeNull();
+    expect(store.rows.size).toBe(32);
+    deliver('late', clock.now());
+    await clock.advance(MINUTE_MS);
+    await stop();
+    expect(store.rows.has('late')).toBe(false);
+    expect(feedOf(store).completeFrom).toBe(begun - 60 * MINUTE_MS);
+  });
+
   it('keeps its position when it is stopped', async () => {
     const { clock, store, startFeed, ask, begun, refuses } = bench({ start: 'beginning' });
     const stop = startFeed();
