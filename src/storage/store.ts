@@ -1,6 +1,6 @@
 import type { FeedStore } from '../sync/ports/index.js';
 import { createCommits } from './commit/commit-page.js';
-import type { CommitSettings } from './commit/commit-settings.js';
+import type { CommitSettings } from './commit/commit-row.js';
 import { createPositions } from './commit/position.js';
 import { createQuarantine } from './commit/quarantine.js';
 import { createDatabaseClock } from './connection/database-clock.js';

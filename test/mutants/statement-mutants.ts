@@ -7,12 +7,12 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/feed-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/commit-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page does not wait for the commit of the page before',
     patch(
-      'src/storage/commit/feed-page.ts',
+      'src/storage/commit/commit-page.ts',
       "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))}",
       "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor",
     ),
@@ -105,7 +105,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'freshness goes back',
     patch(
-      'src/storage/commit/feed-page.ts',
+      'src/storage/commit/commit-page.ts',
       'data_complete_as_of = GREATEST(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
       'data_complete_as_of = COALESCE(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
     ),

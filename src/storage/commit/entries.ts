@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { PageCommit } from '../../sync/ports/index.js';
+import type { PageContent } from '../../sync/ports/index.js';
 import { isDeleted } from '../tables/retention.js';
 import { RUN_COLUMNS } from '../tables/run-columns.js';
 import type { Tables } from '../tables/schema.js';
 import { payloadRows, quarantineParameter, received } from './commit-parameters.js';
-import type { CommitSettings } from './commit-settings.js';
+import type { CommitSettings } from './commit-row.js';
 import { CANDIDATE_COLUMNS, hasRepeatedScans, UNION, UNITED_CANDIDATES, unitedEntries } from './repeated-scans.js';
 import {
   type Comparison,
@@ -18,9 +18,6 @@ import {
   storedRow,
   unionOf,
 } from './union-of-sources.js';
-
-/** Entries to store and to quarantine. */
-export type CommitContent = Pick<PageCommit, 'batch' | 'quarantine'>;
 
 /** The columns that an entry fills. */
 const RUN = ['revision', ...RUN_COLUMNS].join(', ');
@@ -67,7 +64,7 @@ export function storedEntries(
   tables: Tables,
   { keptDays, pendingRetryMs }: CommitSettings,
   feed: string,
-  { batch, quarantine }: CommitContent,
+  { batch, quarantine }: PageContent,
 ): RawBuilder<unknown> {
   if (batch.length === 0 && quarantine.length === 0) return NO_ENTRIES;
   const [candidate, known] = [entry('candidate'), storedRow('known')];

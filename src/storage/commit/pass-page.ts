@@ -4,8 +4,7 @@ import { timestamp } from '../connection/store-connection.js';
 import { paceColumns } from '../passes/passes.js';
 import { isHeld } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
-import { type CommitRow, isEnd, lag } from './commit-row.js';
-import type { CommitSettings } from './commit-settings.js';
+import { type CommitRow, type CommitSettings, isEnd, lag } from './commit-row.js';
 import { storedEntries } from './entries.js';
 
 /** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */

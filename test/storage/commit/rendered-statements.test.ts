@@ -1,6 +1,6 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import { expect, test } from 'vitest';
-import { feedPage } from '../../../src/storage/commit/feed-page.js';
+import { feedPage } from '../../../src/storage/commit/commit-page.js';
 import { createDatabaseClock } from '../../../src/storage/connection/database-clock.js';
 import { tablesOf } from '../../../src/storage/tables/schema.js';
 import { batchOf } from '../../../src/sync/page/check-entries.js';
