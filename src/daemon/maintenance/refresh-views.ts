@@ -1,6 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { ViewFailure } from '../../storage/reporting/build-views.js';
-import { hasNewChanges, type SkippedDocument } from '../../storage/reporting/new-documents.js';
+import { countNewChanges, type SkippedDocument } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
 import { findFull } from '../../storage/reporting/report-view.js';
 import { readReportViews } from '../../storage/reporting/stored-views.js';
@@ -75,7 +75,7 @@ export function refreshViews(
   };
   return async function* () {
     if (!settings.typedViews) return;
-    if (!isDue && !(await hasNewChanges(connection))) return;
+    if (!isDue && (await countNewChanges(connection)) === 0) return;
     isDue = true;
     while ((await build()) && !isReadingInBulk()) yield;
     isDue = false;

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import { type StoreConnection, withoutJit } from '../connection/store-connection.js';
 import { decideColumns, type NamingContext, typesLeavingOutFields } from './decide-columns.js';
@@ -85,48 +85,30 @@ async function decideViews(
   found: readonly SeenField[],
   runs: number,
 ): Promise<readonly ReportView[]> {
-  const views = decideColumns(known, found, ANY_NAMES);
+  const naming = await readNamingContext(connection);
+  const views = decideColumns(known, found, naming);
   // A failing search is repeated with a single document: none of the latest ones may make it fail again.
-  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, ANY_NAMES)];
-  if (slugs.length === 0 && sizeOf(views) === sizeOf(known)) return known;
+  const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, naming)];
+  if (slugs.length === 0) return views;
   const seen = [...found];
   for (const slug of slugs) {
     seen.push(...(await findFields(connection, sql`scan_id = ANY (${latestRuns(connection.tables, slug)})`)));
   }
-  return decideColumns(known, seen, await readNamingContext(connection));
+  return decideColumns(known, seen, naming);
 }
 
-/** Suffices to see whether there is anything to name. */
-const ANY_NAMES: NamingContext = {
-  takenNames: new Set(),
-  reserved: new Set(),
-};
-
-/** Returns the number of views and columns, of which there are never fewer. */
-function sizeOf(views: readonly ReportView[]): number {
-  return views.reduce((sum, { columns }) => sum + 1 + columns.length, 0);
-}
-
-/** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */
-export async function hasNewChanges({ db, tables }: StoreConnection): Promise<boolean> {
-  const isAfter = (number: RawBuilder<unknown>) => sql`(
-    EXISTS (SELECT FROM ${tables.runs} WHERE change_seq > ${number})
-    OR EXISTS (SELECT FROM ${tables.deletedRuns} WHERE change_seq > ${number}))`;
-  const { rows } = await sql`
-    SELECT FROM ${tables.reportProgress} AS progress
-    WHERE EXISTS (SELECT FROM ${tables.runs} WHERE change_seq > progress.change_seq)
-      OR EXISTS (SELECT FROM ${tables.reportViews} AS view
-        WHERE stores_rows <> (stored_up_to IS NOT NULL) OR ${isAfter(sql`view.stored_up_to`)})`.execute(db);
-  return rows.length > 0;
-}
-
-/** Returns the approximate number of changes that a refresh has to search and to store in the tables of views. */
+/**
+ * Returns the approximate number of changes that a refresh has to search and to store in the tables of views; a table that has to be
+ * dropped counts as one. 0 if there are none. Locks nothing.
+ */
 export async function countNewChanges({ db, tables }: StoreConnection): Promise<number> {
   const { rows } = await sql<{ changes: number }>`
-    SELECT (last - progress.change_seq + COALESCE(
-      (SELECT sum(last - COALESCE(stored_up_to, 0)) FROM ${tables.reportViews} WHERE stores_rows), 0))::double precision AS changes
+    SELECT (GREATEST(run - progress.change_seq, 0) + COALESCE((
+      SELECT sum(CASE WHEN stores_rows THEN GREATEST(run, deleted) - COALESCE(stored_up_to, 0) ELSE 1 END)
+      FROM ${tables.reportViews} WHERE stores_rows OR stored_up_to IS NOT NULL), 0))::double precision AS changes
     FROM ${tables.reportProgress} AS progress,
-      (SELECT COALESCE(max(change_seq), 0) AS last FROM ${tables.runs}) AS latest`.execute(db);
+      (SELECT COALESCE((SELECT max(change_seq) FROM ${tables.runs}), 0) AS run,
+        COALESCE((SELECT max(change_seq) FROM ${tables.deletedRuns}), 0) AS deleted) AS latest`.execute(db);
   return rows[0]?.changes ?? 0;
 }
 
@@ -142,8 +124,9 @@ export function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
 async function readNamingContext({ db, tables }: StoreConnection): Promise<NamingContext> {
   const { rows } = await sql<{ taken: string[] | null; reserved: string[] }>`
     SELECT
+      -- By the index of names: a database may have a thousand schemas.
       (SELECT array_agg(relname::text) FROM pg_class
-        WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS taken,
+        WHERE relname LIKE 'document%' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS taken,
       -- Keywords, and the system columns of every table: a table for the rows could not have another xmin.
       ARRAY(SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')
         UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'pg_class'::regclass AND attnum < 0) AS reserved`.execute(
