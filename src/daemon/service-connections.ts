@@ -7,8 +7,6 @@ import { createRateLimit } from '../service/http/rate-limit.js';
 import type { ServiceSettings } from '../settings/settings.js';
 import { largestAnswerBytes } from './memory.js';
 
-export type ServiceConnections = ReturnType<typeof createServiceConnections>;
-
 /**
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
  * @param connections maximum number of connections to each address

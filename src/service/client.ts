@@ -19,7 +19,7 @@ import {
   type HttpRequest,
   type RequestObservation,
 } from './http/exchange.js';
-import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
+import { feedPath, runPath, type SubmitRequest, submission } from './requests.js';
 import { SKIPPABLE_IN_PAGE, SKIPPABLE_IN_RUN } from './steering-fields.js';
 import { jsonObject, readSubmission, type Submission } from './wire.js';
 
@@ -113,18 +113,8 @@ export class ServiceClient implements FeedService {
   async submit(options: SubmitRequest & Cancellable, ...more: readonly never[]): Promise<SubmitResult> {
     requireOptions(options, more);
     const { signal, ...request } = options;
-    const path = submitPath(request.environment);
-    const answer = await this.#exchange(
-      {
-        operation: 'submit',
-        path,
-        form: submitForm(request),
-        headers: submitHeaders(request),
-        success: [200, 202],
-        body: this.#bounded({ maxBytes: SUBMISSION_BYTES }),
-      },
-      signal,
-    );
+    const body = this.#bounded({ maxBytes: SUBMISSION_BYTES });
+    const answer = await this.#exchange({ operation: 'submit', ...submission(request), body }, signal);
     return { ...readSubmission(answer), created: answer.status === 202 };
   }
 
@@ -139,7 +129,6 @@ export class ServiceClient implements FeedService {
       {
         operation: 'feed',
         path: feedPath(request),
-        success: [200],
         body: this.#bounded(request, SKIPPABLE_IN_PAGE),
         secrets: 'cursor' in request.start ? [request.start.cursor] : [],
       },
@@ -171,7 +160,6 @@ export class ServiceClient implements FeedService {
       {
         operation: 'run',
         path: runPath(scanId, options.markdown),
-        success: [200],
         body: this.#bounded(options, SKIPPABLE_IN_RUN),
       },
       signal,

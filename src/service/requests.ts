@@ -54,15 +54,13 @@ export function runPath(scanId: string, markdown: boolean): string {
   return `/scans/${encode(scanId, 'scanId')}${markdown ? '?markdown=true' : ''}`;
 }
 
-/** @throws InvalidArgumentError */
-export function submitPath(environment: string): string {
+/**
+ * Returns a submission (interface 4.1). The file is last in its multipart body, so that the service knows its document type first.
+ * @throws InvalidArgumentError
+ */
+export function submission({ file, fileName, documentType, environment, idempotencyKey }: SubmitRequest) {
   const isOne = environment === 'prod' || environment === 'test';
   requireArgument(isOne, 'environment must be prod or test; it has no default');
-  return `/scans?${query([['environment', environment]])}`;
-}
-
-/** Returns the multipart body of a submission. The file is last, so that the service knows its document type first. */
-export function submitForm({ file, fileName, documentType }: SubmitRequest): FormData {
   requireArgument(file instanceof Blob || ArrayBuffer.isView(file), 'file must be a Uint8Array or a Blob');
   for (const [name, text] of Object.entries({ fileName, documentType }))
     requireArgument(typeof text === 'string' && text !== '', `${name} must be a text that is not empty`);
@@ -71,14 +69,10 @@ export function submitForm({ file, fileName, documentType }: SubmitRequest): For
   const pdf =
     file instanceof Blob ? file.slice(0, file.size, 'application/pdf') : new Blob([file], { type: 'application/pdf' });
   form.set('file', pdf, fileName);
-  return form;
-}
-
-/** @throws InvalidArgumentError */
-export function submitHeaders({ idempotencyKey }: SubmitRequest): Record<string, string> {
-  if (idempotencyKey === undefined) return {};
-  requireArgument(/^[\x21-\x7e]+$/.test(idempotencyKey), 'idempotencyKey must be visible ASCII');
-  return { 'idempotency-key': idempotencyKey };
+  const isKey = idempotencyKey === undefined || /^[\x21-\x7e]+$/.test(idempotencyKey);
+  requireArgument(isKey, 'idempotencyKey must be visible ASCII');
+  const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+  return { path: `/scans?${query([['environment', environment]])}`, form, headers };
 }
 
 function query(parameters: readonly (readonly [string, string])[]): string {

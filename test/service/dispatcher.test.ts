@@ -172,6 +172,25 @@ describe('a dispatcher with a proxy', () => {
     expect(logins).toEqual([`Basic ${btoa('user:first')}`, `Basic ${btoa('user:second')}`]);
   });
 
+  it('opens another tunnel for a request that still waits when connections are replaced', async () => {
+    const clock = new VirtualClock();
+    const dispatcher = createDispatcher({ proxy: { httpProxy: `http://${address}` }, connections: 1, clock });
+    dispatchers.push(dispatcher);
+    const client = context.client({ dispatcher });
+    let first: ServerResponse | undefined;
+    context.service.answer((response) => {
+      first = response;
+    });
+    const reads = [client.readPage(page, never), client.readPage(page, never)];
+    await context.service.arrived(1);
+    await clock.advance(60_000);
+    context.service.answer(reply(200, pageJson([])), reply(200, pageJson([])));
+    await client.readPage(page, never);
+    first?.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(pageJson([]));
+    expect(await Promise.all(reads)).toHaveLength(2);
+    expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 3]);
+  });
+
   it('closes the connection after the connect timeout when the proxy never answers', async () => {
     proxy.answer = 'silence';
     const error = await rejection(read({ httpProxy: `http://${address}` }, 50));

@@ -43,8 +43,6 @@ export interface HttpRequest {
   /** Body of a POST. Without it the request is a GET. */
   readonly form?: FormData;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The statuses that mean success. */
-  readonly success: readonly number[];
   /** Maximum size of the decompressed body, and the values to skip in it. */
   readonly body: BodyOptions;
   /** Values to remove from the service's error message. */
@@ -100,7 +98,8 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     response = await send(request, key, options, stop);
     const { statusCode: status } = response;
     // A 204 is read like a success, and then fails because it has no JSON.
-    if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
+    const isSuccess = status === 200 || status === 204 || (status === 202 && request.operation === 'submit');
+    if (!isSuccess) throw await refusal(response, request, key, options);
     const json = await readJson(response, request.body, stop);
     const serviceDate = parseHttpDate(header(response, 'date'));
     return { ...json, status, serviceDate, ...readResponseAge(response) };
