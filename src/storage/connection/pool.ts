@@ -43,7 +43,10 @@ export type Database = ReturnType<typeof openDatabase>;
 export function openDatabase(options: DatabaseOptions) {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
   const queueDeadlineMs = options.queueDeadlineMs ?? connectDeadlineMs;
+  const statementDeadlineMs = options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS;
   const { Client, loggedIn, cutHandshakes } = handshakes(connectDeadlineMs);
+  /** The clients without a pooler in between. */
+  const direct = new WeakSet<pg.ClientBase>();
   const pool = new pg.Pool({
     ...options.connection,
     Client,
@@ -53,6 +56,10 @@ export function openDatabase(options: DatabaseOptions) {
     maxLifetimeSeconds: LIFETIME_S,
     keepAlive: true, // off by default: a dead connection would hang forever
     keepAliveInitialDelayMillis: 10_000,
+    onConnect: async (client) => {
+      const isDirect = await withDeadline(findIsDirect(client), Math.min(statementDeadlineMs, STATEMENT_DEADLINE_MS));
+      if (isDirect) direct.add(client);
+    },
   });
   const clients = new Set<pg.PoolClient>();
   // The statement on a lost connection reports the error; without these handlers the error would end the process.
@@ -67,9 +74,9 @@ export function openDatabase(options: DatabaseOptions) {
   let closed: Promise<void> | undefined;
   const destination = { ...options.connection, deadlineMs: connectDeadlineMs };
   const exhausted = () => poolExhausted(destination, queueDeadlineMs, options.sizeSetting);
-  const statementDeadlineMs = options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS;
   const { readAgain = async () => ({}) } = options.connection;
-  const guarded = guardedPool(pool, clients, { destination, exhausted, statementDeadlineMs, readAgain });
+  const prepare = createPreparedStatements((client) => direct.has(client));
+  const guarded = guardedPool(pool, clients, { destination, exhausted, prepare, statementDeadlineMs, readAgain });
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
     /** Returns the number of connections in use, of idle ones, and of callers waiting for one. */
@@ -124,6 +131,8 @@ interface GuardOptions {
   readonly destination: Destination;
   /** Creates the error of a caller that got no connection because all are in use. */
   readonly exhausted: () => DatabaseError;
+  /** Returns the query to send for a statement. */
+  readonly prepare: ReturnType<typeof createPreparedStatements>;
   readonly statementDeadlineMs: number;
   readonly readAgain: NonNullable<ClientOptions['readAgain']>;
 }
@@ -137,11 +146,9 @@ interface GuardOptions {
 function guardedPool(
   pool: pg.Pool,
   clients: ReadonlySet<pg.PoolClient>,
-  { destination, exhausted, statementDeadlineMs, readAgain }: GuardOptions,
+  { destination, exhausted, prepare, statementDeadlineMs, readAgain }: GuardOptions,
 ): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
-  const direct = new WeakMap<pg.PoolClient, boolean>();
-  const prepare = createPreparedStatements((client) => direct.get(client) === true);
   const guarded = (client: pg.PoolClient): PostgresPoolClient => {
     let brokenBy: unknown = null;
     const query = async (sql: string, parameters: readonly unknown[]) => {
@@ -161,20 +168,6 @@ function guardedPool(
       release: () => client.release(brokenBy !== null || outdated.has(client)),
     };
   };
-  /** Finds out whether a new connection is direct. */
-  const examined = async (client: pg.PoolClient): Promise<pg.PoolClient> => {
-    if (direct.has(client)) return client;
-    try {
-      direct.set(
-        client,
-        await withDeadline(findIsDirect(client), Math.min(statementDeadlineMs, STATEMENT_DEADLINE_MS)),
-      );
-      return client;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  };
   return {
     connect: async () => {
       try {
@@ -182,7 +175,7 @@ function guardedPool(
           if (pool.idleCount === 0) Object.assign(pool.options, await readAgain());
           const client = await pool.connect();
           if (outdated.has(client)) client.release(true);
-          else return guarded(await examined(client));
+          else return guarded(client);
         }
       } catch (error) {
         // If the maximum number of clients is logged in, this caller was waiting for one of them.
