@@ -30,18 +30,7 @@ const REQUEST_FAILURES = [
 
 /** Kinds of failures of the service, of the database, and of the feed. Any other kind is counted as `other`. */
 export const ERROR_KINDS: readonly string[] = [
-  'http_400',
-  'http_401',
-  'http_403',
-  'http_404',
-  'http_408',
-  'http_409',
-  'http_429',
-  'http_500',
-  'http_502',
-  'http_503',
-  'http_504',
-  'http_other',
+  ...[400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504, 'other'].map((status) => `http_${status}`),
   'redirect',
   ...REQUEST_FAILURES,
   'deadline',

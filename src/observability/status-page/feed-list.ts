@@ -1,3 +1,4 @@
+import { alarm, SEVERITY, type Summary, summaryOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 
 /** An entry of the feeds file that cannot be used. Its mistakes are lines without secrets. */
@@ -30,33 +31,26 @@ export function listFeeds(
   return [...feeds.values()];
 }
 
+export function summaryOfListed({ report, mistakes }: ListedFeed): Summary {
+  return mistakes.length > 0 || report === null ? alarm(SEVERITY.invalid, 'Invalid entry') : summaryOf(report);
+}
+
 /**
- * Sorts feeds: invalid entries, then feeds that are held, failing ones, stuck ones, those with open quarantine, those of unknown
- * freshness, and the others. Within each of these the highest lag is first, an unknown one before all; ties are in the order of their names.
+ * Sorts feeds by severity, worst first. Within each severity the highest lag is first, an unknown one before all; ties are in the order
+ * of their names.
  */
 export function worstFirst(feeds: readonly ListedFeed[]): ListedFeed[] {
   return feeds
-    .map((feed) => ({ feed, severity: severityOf(feed), lag: feed.report?.lagSeconds ?? Number.MAX_VALUE }))
+    .map((feed) => ({
+      feed,
+      severity: summaryOfListed(feed).severity ?? 0,
+      lag: feed.report?.lagSeconds ?? Number.MAX_VALUE,
+    }))
     .sort(
       (one, other) =>
         other.severity - one.severity || other.lag - one.lag || (one.feed.name < other.feed.name ? -1 : 1),
     )
     .map(({ feed }) => feed);
-}
-
-/** Severities from which a feed needs attention, and from which it works only if an operator acts. */
-const ATTENTION = 2;
-const ACTION = 5;
-const INVALID = 6;
-
-/** From 0 for a feed that works to 6 for an invalid entry. */
-function severityOf({ report, mistakes }: ListedFeed): number {
-  if (mistakes.length > 0 || report === null) return INVALID;
-  if (report.currentErrors.some(({ held }) => held)) return ACTION;
-  if (report.currentErrors.length > 0) return 4;
-  if (report.stuckSince !== null) return 3;
-  if (report.quarantinedEntries) return ATTENTION;
-  return report.lagSeconds === null ? 1 : 0;
 }
 
 /** Returns the feeds with this text in their names, in upper or lower case. */
@@ -67,19 +61,19 @@ export function searchFeeds(feeds: readonly ListedFeed[], search: string): Liste
 
 /** Returns the numbers of feeds, and the one with the highest lag. */
 export function totalsOf(feeds: readonly ListedFeed[]) {
-  const severities = feeds.map(severityOf);
+  const severities = feeds.flatMap((feed) => summaryOfListed(feed).severity ?? []);
   const reports = feeds.flatMap(({ report }) => report ?? []);
   const lags = feeds.flatMap(({ name, report }) =>
     report === null || report.lagSeconds === null ? [] : [{ name, lagSeconds: report.lagSeconds }],
   );
   return {
     feeds: feeds.length,
-    invalid: count(severities, (each) => each === INVALID),
+    invalid: count(severities, (each) => each === SEVERITY.invalid),
     failing: count(reports, ({ currentErrors }) => currentErrors.length > 0),
     /** Those that are stuck and not failing. */
-    stuck: count(reports, ({ currentErrors, stuckSince }) => currentErrors.length === 0 && stuckSince !== null),
-    needAttention: count(severities, (each) => each >= ATTENTION),
-    needAction: count(severities, (each) => each >= ACTION),
+    stuck: count(reports, (report) => summaryOf(report).severity === SEVERITY.stuck),
+    needAttention: severities.length,
+    needAction: count(severities, (each) => each >= SEVERITY.held),
     starting: count(reports, ({ role }) => role === 'starting'),
     /** Those that this process leads. */
     leading: count(reports, ({ role }) => role === 'leader'),

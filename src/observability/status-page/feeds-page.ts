@@ -1,10 +1,10 @@
 import { nameStage } from './current-errors.js';
 import { type Fact, factList } from './facts.js';
-import { type ListedFeed, searchFeeds, type Totals, totalsOf, worstFirst } from './feed-list.js';
+import { type ListedFeed, searchFeeds, summaryOfListed, type Totals, totalsOf, worstFirst } from './feed-list.js';
 import { stateOfAll } from './feeds-state.js';
 import { counted, describeSeconds, escapeHtml, grouped, upToMax } from './html.js';
 import { pagePolicy, renderPage } from './page.js';
-import { alarm, renderState, signSvg, summaryOf } from './state.js';
+import { renderState, SEVERITY, signSvg } from './state.js';
 import type { StatusReport } from './status-report.js';
 
 /** The form of the search is sent to the server of the page alone. */
@@ -94,12 +94,12 @@ ${worstFirst(found).slice(0, MAX_ROWS).map(row).join('\n')}
 </table>`;
 }
 
-function row({ name, report, mistakes }: ListedFeed): string {
-  const isInvalid = mistakes.length > 0 || report === null;
-  const { headline, tone, sign } = isInvalid ? alarm('bad', 'Invalid entry') : summaryOf(report);
+function row(feed: ListedFeed): string {
+  const { name, report, mistakes } = feed;
+  const { headline, tone, sign, severity } = summaryOfListed(feed);
   const lag = report?.lagSeconds == null ? 'Unknown' : describeSeconds(report.lagSeconds);
   const details = [
-    ...(isInvalid ? mistakesInWords(mistakes, report !== null) : []).map((each) => detail(each)),
+    ...(severity === SEVERITY.invalid ? mistakesInWords(mistakes, report !== null) : []).map((each) => detail(each)),
     ...(report === null ? [] : detailsOf(report)),
   ];
   return `<tr class="${tone}"><th scope="row">${report === null ? escapeHtml(name) : linkTo(name)}</th><td>${signSvg(sign)}<strong>${headline}</strong>${details.join('')}</td><td>${lag}</td></tr>`;

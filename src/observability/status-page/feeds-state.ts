@@ -1,6 +1,6 @@
 import type { Totals } from './feed-list.js';
 import { counted, describeSeconds, grouped } from './html.js';
-import { alarm, CATCHING_UP, CAUGHT_UP, STANDING_BY, STARTING, type State, type Summary } from './state.js';
+import { alarm, CATCHING_UP, CAUGHT_UP, SEVERITY, STANDING_BY, STARTING, type State, type Summary } from './state.js';
 
 /** Returns the state of all feeds of a process. */
 export function stateOfAll(totals: Totals): State {
@@ -12,9 +12,10 @@ export function stateOfAll(totals: Totals): State {
 }
 
 function summaryOfAll({ feeds, needAttention, needAction, starting, leading, caughtUp }: Totals): Summary {
-  if (needAction > 0) return alarm('bad', `Action required for ${counted(needAction, 'feed')}`);
+  if (needAction > 0) return alarm(SEVERITY.held, `Action required for ${counted(needAction, 'feed')}`);
   if (needAttention > 0) {
-    return alarm('warn', `${counted(needAttention, 'feed')} ${needAttention === 1 ? 'needs' : 'need'} attention`);
+    const verb = needAttention === 1 ? 'needs' : 'need';
+    return alarm(SEVERITY.failing, `${counted(needAttention, 'feed')} ${verb} attention`);
   }
   if (feeds === 0) return { ...STARTING, headline: 'No feeds' };
   if (starting > 0) return STARTING;

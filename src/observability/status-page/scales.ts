@@ -1,3 +1,5 @@
+import { grouped } from './html.js';
+
 /** The vertical scale of a chart. */
 export interface Scale {
   /** Horizontal grid lines. */
@@ -25,16 +27,10 @@ export const LAG_STEPS: readonly Step[] = [
   { value: 315_360_000, label: '10 y' },
 ];
 /** Zero is as far below 1 as 1 is below 10. */
-export const COUNT_STEPS: readonly Step[] = [
-  { value: 0.1, label: '0' },
-  { value: 1, label: '1' },
-  { value: 10, label: '10' },
-  { value: 100, label: '100' },
-  { value: 1_000, label: '1,000' },
-  { value: 10_000, label: '10,000' },
-  { value: 100_000, label: '100,000' },
-  { value: 1_000_000, label: '1,000,000' },
-];
+export const COUNT_STEPS: readonly Step[] = [0.1, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000].map((value) => ({
+  value,
+  label: grouped(Math.floor(value)),
+}));
 /** Maximum number of grid lines. */
 const MAX_LINES = 5;
 

@@ -13,7 +13,12 @@ export interface Summary {
   readonly tone: keyof typeof TONES;
   /** SVG path in a 24 by 24 view box, so that the state does not depend on colour alone. */
   readonly sign: string;
+  /** How urgently the state needs attention; missing if it needs none. */
+  readonly severity?: number;
 }
+
+/** Severities; from `held` on, the state lasts until an operator acts. */
+export const SEVERITY = { quarantine: 1, stuck: 2, failing: 3, held: 4, invalid: 5 } as const;
 
 export const STARTING: Summary = { headline: 'Starting', tone: 'calm', sign: 'M7.5 12h.01M12 12h.01M16.5 12h.01' };
 export const STANDING_BY: Summary = { headline: 'Standing by', tone: 'calm', sign: 'M9.5 8.5v7M14.5 8.5v7' };
@@ -21,9 +26,9 @@ export const CAUGHT_UP: Summary = { headline: 'Caught up', tone: 'good', sign: '
 export const CATCHING_UP: Summary = { headline: 'Catching up', tone: 'busy', sign: 'M8 8l4 4-4 4M13 8l4 4-4 4' };
 export const RUNBOOK: Pick<Summary, 'tone' | 'sign'> = { tone: 'calm', sign: 'M8 8.5h8M8 12h8M8 15.5h5' };
 
-/** Returns the summary of a state that may need an operator (`warn`), or that lasts until one acts (`bad`). */
-export function alarm(tone: 'warn' | 'bad', headline: string): Summary {
-  return { headline, tone, sign: 'M12 7v6M12 16.5v.5' };
+/** Returns the summary of a state that needs attention. */
+export function alarm(severity: number, headline: string): Summary {
+  return { headline, tone: severity >= SEVERITY.held ? 'bad' : 'warn', sign: 'M12 7v6M12 16.5v.5', severity };
 }
 
 export function stateOf(report: StatusReport): State {
@@ -32,11 +37,11 @@ export function stateOf(report: StatusReport): State {
 
 export function summaryOf(report: StatusReport): Summary {
   const { stuckSince, currentErrors, quarantinedEntries } = report;
-  if (currentErrors.some(({ held }) => held)) return alarm('bad', 'Action required');
-  if (currentErrors.length > 0) return alarm('warn', 'Failing, retrying');
-  if (stuckSince !== null) return alarm('warn', 'Stuck, retrying');
+  if (currentErrors.some(({ held }) => held)) return alarm(SEVERITY.held, 'Action required');
+  if (currentErrors.length > 0) return alarm(SEVERITY.failing, 'Failing, retrying');
+  if (stuckSince !== null) return alarm(SEVERITY.stuck, 'Stuck, retrying');
   const usual = usualSummary(report);
-  return quarantinedEntries ? alarm('warn', `${usual.headline}, entries in quarantine`) : usual;
+  return quarantinedEntries ? alarm(SEVERITY.quarantine, `${usual.headline}, entries in quarantine`) : usual;
 }
 
 function usualSummary({ role, caughtUp }: StatusReport): Summary {
