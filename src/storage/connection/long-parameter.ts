@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { createWriter, NULL, type Writer } from './binary-writer.js';
 
 /**
  * A parameter in PostgreSQL's binary form, in pieces that are never concatenated: `pg` copies each parameter into a growing
@@ -37,49 +38,27 @@ function isLong(value: unknown): value is LongParameter {
 
 /** Builds the Bind message of PostgreSQL's protocol (3.0, "Message Formats"). */
 function bindMessage({ portal, statement, values = [], binary, valueMapper }: BindConfig): readonly Uint8Array[] {
-  const parameters = values.map((value, index) => {
-    return parameter(isLong(value) ? value : (valueMapper?.(value, index) ?? null));
-  });
-  const body = [
-    text(portal ?? ''),
-    text(statement ?? ''),
-    int16(parameters.length, ...parameters.map(({ isBinary }) => Number(isBinary))),
-    int16(parameters.length),
-    ...parameters.flatMap(({ length, pieces }) => [int32(length), ...pieces]),
-    int16(1, Number(binary ?? false)),
-  ];
-  const length = body.reduce((sum, piece) => sum + piece.length, 4);
-  return [Buffer.from('B'), int32(length), ...body];
+  const parameters = values.map((value, index) => (isLong(value) ? value : (valueMapper?.(value, index) ?? null)));
+  const body = createWriter();
+  body.bytes([Buffer.from(`${portal ?? ''}\0${statement ?? ''}\0`)]);
+  body.int16(parameters.length);
+  for (const parameter of parameters) body.int16(Number(typeof parameter === 'object' && parameter !== null));
+  body.int16(parameters.length);
+  for (const parameter of parameters) writeParameter(parameter, body);
+  body.int16(1);
+  body.int16(Number(binary ?? false));
+  const pieces = body.pieces();
+  const head = createWriter();
+  head.bytes([Buffer.from('B')]);
+  head.int32(pieces.reduce((sum, piece) => sum + piece.length, 4));
+  return [...head.pieces(), ...pieces];
 }
 
-interface Parameter {
-  readonly isBinary: boolean;
-  /** -1 for null. */
-  readonly length: number;
-  readonly pieces: readonly Uint8Array[];
-}
-
-function parameter(value: LongParameter | string | Buffer | null | undefined): Parameter {
-  if (value === null || value === undefined) return { isBinary: false, length: -1, pieces: [] };
-  if (value instanceof LongParameter) return { isBinary: true, length: value.length, pieces: value.pieces };
-  const bytes = Buffer.from(value);
-  return { isBinary: typeof value !== 'string', length: bytes.length, pieces: [bytes] };
-}
-
-function text(value: string): Buffer {
-  return Buffer.from(`${value}\0`);
-}
-
-function int16(...values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(2 * values.length);
-  values.forEach((value, index) => {
-    bytes.writeInt16BE(value, 2 * index);
-  });
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value);
-  return bytes;
+function writeParameter(value: LongParameter | string | Buffer | null, writer: Writer): void {
+  if (value === null) writer.int32(NULL);
+  else if (typeof value === 'string') writer.text(value);
+  else {
+    writer.int32(value.length);
+    writer.bytes(value instanceof LongParameter ? value.pieces : [value]);
+  }
 }
