@@ -9,7 +9,7 @@ import { errorTextOf } from '../wire.js';
 import { type ResponseAge, readResponseAge } from './answering-cache.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { type OutsideDeadline, withDeadline } from './deadline.js';
-import { parseHttpDate, parseRetryAfter } from './http-date.js';
+import { parseDateHeader, parseRetryAfter } from './http-date.js';
 
 /** Outcome of one HTTP request. */
 export interface RequestObservation {
@@ -101,7 +101,7 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     const isSuccess = status === 200 || status === 204 || (status === 202 && request.operation === 'submit');
     if (!isSuccess) throw await refusal(response, request, key, options);
     const json = await readJson(response, request.body, stop);
-    const serviceDate = parseHttpDate(header(response, 'date'));
+    const serviceDate = parseDateHeader(header(response, 'date'));
     return { ...json, status, serviceDate, ...readResponseAge(response) };
   } catch (error) {
     throw connectionError(error, options.base.origin, response?.statusCode);
@@ -141,7 +141,7 @@ async function refusal(
   key: string,
   { clock }: HttpOptions,
 ): Promise<HttpStatusError> {
-  const date = parseHttpDate(header(response, 'date'));
+  const date = parseDateHeader(header(response, 'date'));
   return httpStatusError({
     operation,
     status: response.statusCode,

@@ -1,7 +1,15 @@
+import { isRealTime } from '../../core/real-times.js';
+
 const ONE_HOUR_MS = 3_600_000;
 
+/** Parses the header `Date`. Null if it is invalid, or that of a clock that was never set: passes would end there. */
+export function parseDateHeader(value: string | undefined): Date | null {
+  const date = parseHttpDate(value);
+  return date !== null && isRealTime(date) ? date : null;
+}
+
 /** Parses an HTTP date (RFC 9110 5.6.7; all three forms are UTC). Null if it is invalid. */
-export function parseHttpDate(value: string | undefined): Date | null {
+function parseHttpDate(value: string | undefined): Date | null {
   if (value === undefined || !/^[A-Z][a-z]+,? /.test(value)) return null;
   // The oldest form has no zone, and Date.parse would read it as local time.
   const date = new Date(value.endsWith('GMT') ? value : `${value} GMT`);

@@ -1,3 +1,5 @@
+import { isRealTime } from '../../core/real-times.js';
+
 /** A date-time of the interface (ISO 8601), which PostgreSQL and this process read in the same way. */
 export interface Timestamp {
   /** The text to store: as given, or in a more common notation. */
@@ -42,17 +44,10 @@ export function readTimestamp(given: string): Timestamp | null {
   return { text: notation(given, zone, second, at), at, zoneAdded: zone === '' };
 }
 
-/**
- * The years in which a time of a run can be. Programs write the zero or the maximum of a type for a time that was never set:
- * year 1 (Go, .NET), 1601, 1753, 1900, 1970 (Unix), 1980 (FAT, GPS), 2000 and 2001 (Apple), in any zone; 2079, 2099, 9999.
- */
-const [FIRST_YEAR, LAST_YEAR] = [2002, 2078];
-
 /** Parses a time of a run. Null also for a time that means none: it is treated as missing, whatever depends on it (promise 5). */
 export function readRunTime(given: string): Timestamp | null {
   const time = readTimestamp(given);
-  const year = time?.at.getUTCFullYear() ?? 0;
-  return year >= FIRST_YEAR && year <= LAST_YEAR ? time : null;
+  return time !== null && isRealTime(time.at) ? time : null;
 }
 
 /** Returns the given text if JavaScript and PostgreSQL both read it, else a notation that they do. */
