@@ -86,7 +86,10 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
         base_url = ${feed.baseUrl}, -- differs only if nothing was read from the old one
         filters = settings.filters,
         filters_since = CASE WHEN feed.filters <> settings.filters THEN clock_timestamp() ELSE feed.filters_since END,
-        filters_widened_at = CASE WHEN ${ARE_WIDENED} THEN clock_timestamp() ELSE feed.filters_widened_at END,
+        filters_widened_at = CASE WHEN ${ARE_WIDENED}
+          -- Not before a pass that has begun, also if the clock was set back since.
+          THEN GREATEST(clock_timestamp(), (SELECT max(begun_at) FROM ${tables.passes} AS pass WHERE pass.feed = feed.name))
+          ELSE feed.filters_widened_at END,
         complete_from = CASE WHEN ${ARE_WIDENED}
           -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
           THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)

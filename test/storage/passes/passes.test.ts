@@ -115,8 +115,14 @@ describe('the history of a live feed', () => {
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', cursor: null });
   });
 
-  it('does not make it complete when the filters have widened since it began', async () => {
-    const { pass } = await unfinished('history');
+  it.each([
+    ['', 0],
+    [', by a clock that was set back in between', HOUR],
+  ])('does not make it complete when the filters have widened since it began%s', async (_, setBackMs) => {
+    await unfinished('history');
+    await bench.rows(sql`UPDATE ${tables.passes} SET begun_at = begun_at + ${setBackMs} * interval '1 ms'
+      WHERE feed = ${current.name}`);
+    const pass = await next('history');
     const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
     const before = await feedRow();
     await finishPass(bench, lease, pass);
