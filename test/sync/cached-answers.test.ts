@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { UNFILTERED } from '../../src/core/feed-filters.js';
 import { findEnding } from '../../src/sync/page/end-of-feed.js';
 import { walkFeed } from '../../src/sync/page/walk-feed.js';
 import type { AnsweringCache, RawPage } from '../../src/sync/ports/index.js';
@@ -79,11 +80,14 @@ const read = {
   pageSize: 10,
 } as const;
 
-it('is not sure of an end without a cursor that a cache repeats', async () => {
+it.each([
+  ['that hide nothing', UNFILTERED],
+  ['that may hide runs', DEFAULT_FILTERS],
+])('is not sure of an end without a cursor that a cache repeats, with filters %s', async (_, filters) => {
   const clock = new VirtualClock();
   let cache: AnsweringCache | null = null;
   const service = { readPage: async () => ({ ...rawPage(pageJson([entryJson()], '')), nextCursor: null, cache }) };
-  const walk = walkFeed({ cursor: null, since: null }, { service, read, clock }, signal);
+  const walk = walkFeed({ cursor: null, since: null }, { service, read: { ...read, filters }, clock }, signal);
   const steps = [await walk(), await walk()];
   cache = cacheOf(5_000);
   steps.push(await walk());
