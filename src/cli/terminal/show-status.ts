@@ -1,4 +1,4 @@
-import type { FeedReport, ReportedPass } from '../../storage/feeds/feed-report.js';
+import { type FeedReport, MAX_RECENT, type ReportedPass } from '../../storage/feeds/feed-report.js';
 import type { RecentError } from '../../storage/feeds/recent-errors.js';
 import type { ReadingPace } from '../../sync/ports/index.js';
 import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
@@ -20,10 +20,12 @@ export function showStatus(
   { now, columns }: { readonly now: number; readonly columns: number | null },
 ): string {
   if (reports.length === 0) return `No feed has been started in the schema ${schema}.\n`;
-  return reports.map((report) => showFeed(report, now, columns)).join('\n');
+  const recent = reports.reduce((sum, { storedRecently }) => sum + storedRecently, 0);
+  const bound = recent >= MAX_RECENT ? 'at least ' : '';
+  return reports.map((report) => showFeed(report, bound, now, columns)).join('\n');
 }
 
-function showFeed(report: FeedReport, now: number, columns: number | null): string {
+function showFeed(report: FeedReport, bound: string, now: number, columns: number | null): string {
   const lines: readonly Line[] = [
     ['Feed', `${report.feed} of ${report.baseUrl}`],
     ...failing(report, now),
@@ -33,7 +35,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
     ...report.passes.map(passLine),
     ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${notProductive(report)}`],
-    ['Recently stored', `${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
+    ['Recently stored', `${bound}${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report) + accepting(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],

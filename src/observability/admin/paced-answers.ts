@@ -26,7 +26,7 @@ interface Waiting {
 }
 
 /**
- * Limits the time that rendering takes, however many clients ask: with a thousand feeds the metrics take 40 ms. Answers are rendered
+ * Limits the time that rendering takes, however many clients ask, since the metrics of a thousand feeds are long. Answers are rendered
  * one after the other with pauses in between, and equal requests that wait share the next one. So each answer is as current as
  * if its request had been the only one.
  * Requests whose clients are gone take no turn.

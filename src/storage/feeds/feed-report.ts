@@ -83,8 +83,8 @@ export interface ReportedPass {
 
 /** Maximum number of runs in the schema that are counted exactly. */
 const MAX_COUNTED = 100_000;
-/** Maximum number of recent changes that are searched for runs stored in the last five minutes. */
-const MAX_RECENT = 10_000;
+/** Maximum number of recent changes of all feeds that are searched for runs stored in the last five minutes. */
+export const MAX_RECENT = 10_000;
 const POSITIONS_SHOWN = 5;
 
 /** Creates a function that reads the reports on all feeds of a schema. */
