@@ -23,7 +23,7 @@ export async function forChosenFeeds<G extends Group>(
   const path = feedsFilePath(env);
   if (path === null) throw requiresFile('--all');
   const { feeds, invalid } = await readFeedsFile(path, env, { need, clock });
-  const output = json ? jsonOutput(io) : textOutput(io);
+  const output = outputOf(io, json === true);
   const listed = [
     ...feeds.map((settings) => ({ name: settings.feed.name, settings })),
     ...invalid.map(({ name, mistakes }) => ({ name, mistakes })),
@@ -31,9 +31,9 @@ export async function forChosenFeeds<G extends Group>(
   const codes = await runEach(
     listed,
     async (one) => {
-      const part = output.begin(one.name);
+      output.begin(one.name);
       if ('mistakes' in one) throw new SettingsError(one.mistakes);
-      await run(one.settings, part);
+      await run(one.settings, output.part);
       output.end(one.name, null);
     },
     ({ name }, message) => output.end(name, message),
@@ -43,44 +43,28 @@ export async function forChosenFeeds<G extends Group>(
   throw new CommandFailure(`failed for ${codes.length} of ${listed.length} feeds`, worstOf(codes));
 }
 
-interface Output {
-  /** Begins the result of a feed. Returns the process that the command uses for it. */
-  begin(name: string): CommandProcess;
-  /** @param failure message; null if it succeeded */
-  end(name: string, failure: string | null): void;
-  close(): void;
-}
-
-function textOutput(io: CommandProcess): Output {
-  let separator = '';
-  return {
-    begin: (name) => {
-      io.write(`${separator}Feed ${name}\n`);
-      separator = '\n';
-      return io;
-    },
-    end: (name, failure) => {
-      if (failure !== null) io.note(`scanfeed: feed ${name}: ${failure}\n`);
-    },
-    close: () => {},
-  };
-}
-
-function jsonOutput(io: CommandProcess): Output {
-  let separator = '[';
+/** Returns the frame around the results of several feeds. Between `begin` and `end` the command writes one to `part`. */
+function outputOf(io: CommandProcess, json: boolean) {
+  let separator = json ? '[' : '';
   let isEmpty = true;
+  const write = (data: string | Uint8Array) => {
+    isEmpty = false;
+    io.write(typeof data === 'string' ? data.replace(/\n$/, '') : data);
+  };
   return {
-    begin: (name) => {
-      io.write(`${separator}{"feed":${JSON.stringify(name)},"result":`);
-      separator = ',\n';
+    part: json ? { ...io, write } : io,
+    begin: (name: string) => {
+      io.write(separator + (json ? `{"feed":${JSON.stringify(name)},"result":` : `Feed ${name}\n`));
+      separator = json ? ',\n' : '\n';
       isEmpty = true;
-      const write = (data: string | Uint8Array) => {
-        isEmpty = false;
-        io.write(typeof data === 'string' ? data.replace(/\n$/, '') : data);
-      };
-      return { ...io, write };
     },
-    end: (_, failure) => io.write(`${isEmpty ? 'null' : ''},"failure":${JSON.stringify(failure)}}`),
-    close: () => io.write(separator === '[' ? '[]\n' : ']\n'),
+    /** @param failure message; null if it succeeded */
+    end: (name: string, failure: string | null) => {
+      if (json) io.write(`${isEmpty ? 'null' : ''},"failure":${JSON.stringify(failure)}}`);
+      else if (failure !== null) io.note(`scanfeed: feed ${name}: ${failure}\n`);
+    },
+    close: () => {
+      if (json) io.write(separator === '[' ? '[]\n' : ']\n');
+    },
   };
 }

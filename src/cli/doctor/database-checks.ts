@@ -62,7 +62,7 @@ const CHECKS: Checks<DatabaseContext> = {
   'database writable': checkWritable,
   pooler: checkPooler,
   schema: checkSchema,
-  rights: checkRights,
+  rights: ifSchemaExists(checkRights),
   'reader role': ifSchemaExists(checkReaderRole),
   'typed views': ifSchemaExists(checkTypedViews),
   'report indexes': ifSchemaExists(checkReportIndexes),
@@ -199,9 +199,7 @@ function ifSchemaExists(check: Checks<DatabaseContext>[string]): Checks<Database
   return (context) => (schemaExists(context) ? check(context) : skipped('requires the schema'));
 }
 
-async function checkRights(context: DatabaseContext): Promise<Result> {
-  if (!schemaExists(context)) return skipped('requires the schema');
-  const { connection, server, settings } = context;
+async function checkRights({ connection, server, settings }: DatabaseContext): Promise<Result> {
   const missing = await findMissingRights(connection);
   if (missing.length === 0) return ok(`${server.role} can read and write ${settings.schema}`);
   return failing(

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
-import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-entries.js';
+import { batchOf, refusedEntry } from '../../sync/page/check-entries.js';
 import { recheckPayload } from '../../sync/results/recheck-payload.js';
 import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
@@ -37,7 +37,11 @@ export async function replayEntry(
   if (payload.length === 0) return stillBad(id, { ...GONE, scanId, revision });
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
-  const counts = await store(work, checked.entry, clock);
+  const feedStore = openFeedStore(work, clock);
+  const counts = await storeUnderLease(work, async (lease) => {
+    const outcome = await feedStore.commitResults(lease, batchOf([checked.entry]));
+    return outcome.kind === 'fenced' ? null : outcome.counts;
+  });
   if (counts === null) return stillBad(id, refusedEntry(checked.entry));
   const outcome = outcomeOf(counts);
   await quarantine.settle(feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
@@ -49,15 +53,6 @@ const GONE = {
   reason: 'gone',
   detail: 'its content was removed: it was erased, or is past the retention',
 };
-
-/** Resolves to null if PostgreSQL refuses one of the values. */
-function store(work: FeedCommandContext, entry: CheckedEntry, clock: Clock): Promise<CommitCounts | null> {
-  const feedStore = openFeedStore(work, clock);
-  return storeUnderLease(work, async (lease) => {
-    const outcome = await feedStore.commitResults(lease, batchOf([entry]));
-    return outcome.kind === 'fenced' ? null : outcome.counts;
-  });
-}
 
 function outcomeOf({ inserted, updated, stale }: CommitCounts): ReplayOutcome {
   if (inserted + updated > 0) return 'stored';
