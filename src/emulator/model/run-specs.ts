@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { documentTypes } from './catalogue.js';
 import { draw } from './random.js';
 import type { Correction, RunSpec } from './run-spec-types.js';
-import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
+import { factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 
 /** Scripts in the same process may pass a Date. */
 const time: z.ZodType<Date | string | number> = z.union([z.string(), z.number()]);
@@ -39,13 +39,10 @@ export function scriptRun(
   { deliveredAt, processingMs }: { deliveredAt: number; processingMs: number },
 ): RunVersion {
   const generated = factsOf(source, { failureShare: 0, testEnvironmentShare: 0 }, number);
-  const facts: FilterFacts = {
-    status: spec.status ?? 'completed',
-    environment: spec.environment ?? 'prod',
-    documentType: spec.documentType === undefined ? generated.documentType : spec.documentType,
-  };
+  const { status = 'completed', environment = 'prod', documentType = generated.documentType, revision = 1 } = spec;
+  const facts = { status, environment, documentType };
   const times = { submittedAt: deliveredAt - processingMs, completedAt: deliveredAt, deliveredAt };
-  const made = makeVersion(source, { number, revision: spec.revision ?? 1, facts, ...times });
+  const made = makeVersion(source, { number, revision, facts, ...times });
   return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec);
 }
 
@@ -78,33 +75,27 @@ export function toMs(time: Date | string | number): number {
   return Math.floor(ms);
 }
 
-const optionalMs = (time: Date | string | number | null | undefined, otherwise: number | null): number | null =>
-  time === undefined ? otherwise : time === null ? null : toMs(time);
-
 function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   const failed = base.status === 'failed';
-  const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));
-  const slug = spec.documentType === undefined ? base.documentType.slug : spec.documentType;
-  const markdown = spec.markdown;
+  const {
+    fileName = base.fileName,
+    partnerName = base.partnerName,
+    documentType: slug = base.documentType.slug,
+  } = spec;
+  const { submittedAt = base.submittedAt, completedAt = base.completedAt, markdown, ocrConfidence } = spec;
+  const { failureReason = base.failureReason, error = base.error } = failed ? spec : base;
+  const { dataJson = JSON.stringify(spec.data) as string | undefined } = spec;
   return {
     ...base,
+    ...{ fileName, partnerName, failureReason, error },
     documentType: { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null },
-    fileName: spec.fileName ?? base.fileName,
-    partnerName: spec.partnerName === undefined ? base.partnerName : spec.partnerName,
     // Without a recognized partner it is false (interface 2.1).
     partnerTestMode: spec.partnerTestMode ?? (spec.partnerName === null ? false : base.partnerTestMode),
-    ocrConfidence:
-      spec.ocrConfidence === undefined
-        ? base.ocrConfidence
-        : spec.ocrConfidence === null
-          ? null
-          : JSON.stringify(spec.ocrConfidence),
-    failureReason: spec.failureReason === undefined || !failed ? base.failureReason : spec.failureReason,
-    error: spec.error === undefined || !failed ? base.error : spec.error,
-    submittedAt: optionalMs(spec.submittedAt, base.submittedAt),
-    completedAt: optionalMs(spec.completedAt, base.completedAt),
+    ocrConfidence: ocrConfidence === undefined ? base.ocrConfidence : (ocrConfidence?.toString() ?? null),
+    submittedAt: submittedAt === null ? null : toMs(submittedAt),
+    completedAt: completedAt === null ? null : toMs(completedAt),
     withheld: spec.truncated,
-    data: dataText === undefined || failed ? base.data : () => dataText,
+    data: dataJson === undefined || failed ? base.data : () => dataJson,
     markdown: markdown === undefined ? base.markdown : () => markdown,
   };
 }

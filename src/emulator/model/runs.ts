@@ -26,15 +26,11 @@ export interface FilterFacts {
 }
 
 /** One finished revision of a run. Times in milliseconds since 1970. */
-export interface RunVersion {
+export interface RunVersion extends Omit<FilterFacts, 'documentType'> {
   /** Identifies the run (interface 2.1). */
   readonly scanId: string;
   /** Starts at 1; each correction or retry raises it. */
   readonly revision: number;
-  /** Its state. */
-  readonly status: Status;
-  /** Its environment. */
-  readonly environment: Environment;
   /** Slug and display name of its document type. */
   readonly documentType: { readonly slug: string | null; readonly name: string | null };
   /** File name of the submitted PDF. */
