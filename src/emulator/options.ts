@@ -39,13 +39,12 @@ export interface EmulatorOptions {
 
 /** The API key that the emulator accepts by default. */
 export const defaultApiKey = 'emulator-key';
-export const defaultOrganization = 'demo';
 
 /** The defaults of `startEmulator`: a free port of 127.0.0.1, one key, and no runs. */
 export const defaultOptions: EmulatorOptions = {
   host: '127.0.0.1',
   port: 0,
-  apiKeys: [{ key: defaultApiKey, organization: defaultOrganization }],
+  apiKeys: [{ key: defaultApiKey, organization: 'demo' }],
   seed: 1,
   history: 0,
   historyPeriodMs: 30 * 86_400_000,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { documentTypes } from './model/catalogue.js';
 import { FaultBox } from './model/faults.js';
-import { IdempotencyKeys } from './model/idempotency.js';
 import { Organization } from './model/organization.js';
 import { Refusal } from './model/refusal.js';
 import { RequestLog } from './model/request-log.js';
@@ -15,7 +14,6 @@ export class Service {
   readonly requests = new RequestLog();
   readonly runScripts = new RunScripts();
   readonly faults: FaultBox;
-  readonly idempotency: IdempotencyKeys;
   readonly #keys: ReadonlyMap<string, string | null>;
   readonly #organizations = new Map<string, Organization>();
   #switches: Switches;
@@ -24,7 +22,6 @@ export class Service {
   constructor(readonly options: EmulatorOptions) {
     this.#keys = new Map(options.apiKeys.map(({ key, organization }) => [key, organization]));
     this.faults = new FaultBox(options.seed);
-    this.idempotency = new IdempotencyKeys(options.liveLimit);
     this.#switches = switchesSchema.parse(options.switches);
     this.faults.list = this.#switches.faults;
     const startMs = this.now();

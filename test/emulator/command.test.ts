@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { register } from '../../src/cli/commands/emulator.js';
 import { thisProcess } from '../../src/cli/context/command-process.js';
-import { defaultSwitches } from '../../src/emulator/model/switches.js';
+import { switchesSchema } from '../../src/emulator/model/switches.js';
 
 /** Runs the command until `use` has processed its output. */
 async function run(
@@ -46,7 +46,7 @@ describe('scanfeed emulator', () => {
   });
 
   it('starts with the default switches when no option is set', async () => {
-    expect(await switchesWith([])).toEqual(defaultSwitches);
+    expect(await switchesWith([])).toEqual(switchesSchema.parse({}));
   });
 
   it('sets the given switches when it is started', async () => {
@@ -57,7 +57,10 @@ describe('scanfeed emulator', () => {
       notReadySchemas: [{ documentType: 'rechnung', environment: 'test' }],
       faults: [{ kind: 'hang', operation: 'submit' }],
     };
-    expect(await switchesWith(['--switches', JSON.stringify(given)])).toMatchObject({ ...defaultSwitches, ...given });
+    expect(await switchesWith(['--switches', JSON.stringify(given)])).toMatchObject({
+      ...switchesSchema.parse({}),
+      ...given,
+    });
   });
 
   it.each([
@@ -83,7 +86,7 @@ describe('scanfeed emulator', () => {
     program.commands[0]?.configureOutput({ writeOut: (text) => void lines.push(text) }).outputHelp();
     const help = lines.join('');
     const text = help.replaceAll(/\s+/g, ' ');
-    for (const name of Object.keys(defaultSwitches)) expect(help).toMatch(new RegExp(`^ +${name} `, 'm'));
+    for (const name of Object.keys(switchesSchema.shape)) expect(help).toMatch(new RegExp(`^ +${name} `, 'm'));
     expect(text).toContain('processing time of a submission (default: 2000)');
     expect(text).toContain('(stable, moving; default: "stable")');
   });

@@ -17,13 +17,13 @@ export async function submit(call: Call): Promise<Outcome> {
   }
   const { fileName, fileHash, documentType } = await readUpload(request, switches.maxFileBytes);
   service.requireDocumentType(documentType);
+  // The interface names only file and environment, but a run of another document type would be a misleading answer.
   const fingerprint = JSON.stringify([fileHash, environment, documentType]);
-  const known =
-    idempotencyKey === null ? null : service.idempotency.find(organization.name, idempotencyKey, fingerprint);
-  if (known === 'conflict') {
+  const known = idempotencyKey === null ? undefined : organization.idempotency.get(idempotencyKey);
+  if (known !== undefined && known.request !== fingerprint) {
     throw new Refusal(409, 'Der Idempotency-Key wurde bereits für eine andere Anfrage verwendet.');
   }
-  if (known !== null) return repeat(call, known);
+  if (known !== undefined) return repeat(call, known.scanId);
   if (switches.notReadySchemas.some((s) => s.documentType === documentType && s.environment === environment)) {
     throw new Refusal(
       switches.notReadyStatus,
@@ -31,7 +31,7 @@ export async function submit(call: Call): Promise<Outcome> {
     );
   }
   const scanId = organization.submit({ environment, documentType, fileName }, service.now());
-  if (idempotencyKey !== null) service.idempotency.remember(organization.name, idempotencyKey, fingerprint, scanId);
+  if (idempotencyKey !== null) organization.rememberKey(idempotencyKey, fingerprint, scanId);
   return accepted(call, 202, scanId, 'processing');
 }
 

@@ -34,6 +34,8 @@ export class Organization {
   readonly sequence: Sequence;
   readonly cursors: CursorSeal;
   readonly storedCursors = new StoredCursors();
+  /** The latest idempotency keys with the run that each has created, and a text that identifies its request. */
+  readonly idempotency = new Map<string, { readonly request: string; readonly scanId: string }>();
   readonly #source: RunSource;
   readonly #timeline: Timeline;
   #corrections: CorrectionSchedule;
@@ -86,6 +88,12 @@ export class Organization {
     const endMs = nowMs + this.#switches.processingMs;
     const times = { submittedAt: nowMs, completedAt: endMs, deliveredAt: endMs };
     return this.append({ ...request, status, ...times }, nowMs).scanId;
+  }
+
+  rememberKey(key: string, request: string, scanId: string): void {
+    this.idempotency.set(key, { request, scanId });
+    const [oldest = key] = this.idempotency.keys();
+    if (this.idempotency.size > this.#liveLimit) this.idempotency.delete(oldest);
   }
 
   /** Adds a run to the sequence; omitted fields are generated. A known scan id adds an entry of that run. */

@@ -74,5 +74,3 @@ export const switchesSchema = z.strictObject({
 });
 
 switchesSchema satisfies z.ZodType<Switches, SwitchesPatch>;
-
-export const defaultSwitches: Switches = switchesSchema.parse({});
