@@ -8,7 +8,7 @@ import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { type FeedCommandContext, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withServiceOf } from '../context/with-service.js';
-import { type Resolved, type ResolveParts, resolveRun } from '../results/resolve-run.js';
+import { type Resolved, resolveRun } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
 import { type Figures, type Progress, withProgress } from '../terminal/progress.js';
 
@@ -98,7 +98,11 @@ async function resolveAll(
 ): Promise<readonly Resolved[]> {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal); // one listener for each result in progress
-  const parts = partsOf(work, service, clock);
+  const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = work.settings.feed;
+  const store = openFeedStore(work, clock);
+  const budget = createProcessBudget(memoryBudgetBytes);
+  const keptDays = work.settings.database.retention.runs;
+  const loader = createResultLoader({ service, store, clock, budget, markdown, concurrency, keptDays });
   const results: Resolved[] = [];
   let tries = 0;
   for (let from = 0; from < scanIds.length; from += BATCH_SIZE) {
@@ -106,39 +110,22 @@ async function resolveAll(
     const due = await work.pending.makeDue(work.feed.name, some);
     const tried = await Promise.all(
       due.map(async (run) => {
-        const result = await resolveRun(run, work, parts, stop);
+        const result = await resolveRun(run, work, { loader, store }, stop);
         tries += 1;
         progress.show(triedOf(tries, scanIds));
         return result;
       }),
     );
-    const byScan = new Map(due.map((run, index) => [run.scanId, tried[index]]));
-    for (const scanId of some) {
-      const complete = {
-        scanId,
-        revision: revisions.get(scanId) ?? 0,
-        outcome: 'complete',
-        reason: null,
-        detail: null,
-      } as const;
-      results.push(byScan.get(scanId) ?? complete);
-    }
+    const byScan = new Map(tried.map((result) => [result.scanId, result]));
+    const complete = { outcome: 'complete', reason: null, detail: null } as const;
+    for (const scanId of some)
+      results.push(byScan.get(scanId) ?? { scanId, revision: revisions.get(scanId) ?? 0, ...complete });
   }
   return results;
 }
 
 function triedOf(tries: number, scanIds: readonly string[]): Figures {
   return { done: tries, total: scanIds.length, what: 'results tried' };
-}
-
-function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock']): ResolveParts {
-  const { feed, database } = work.settings;
-  const store = openFeedStore(work, clock);
-  const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
-  const budget = createProcessBudget(memoryBudgetBytes);
-  const keptDays = database.retention.runs;
-  const loader = createResultLoader({ service, store, clock, budget, markdown, concurrency, keptDays });
-  return { store, loader, pendingRetryMs: feed.pendingRetryMs };
 }
 
 const OUTCOMES = {

@@ -16,13 +16,6 @@ export interface Resolved {
   readonly detail: string | null;
 }
 
-export interface ResolveParts {
-  readonly store: FeedStore;
-  readonly loader: ResultLoader;
-  /** First pause before the daemon retries, milliseconds. */
-  readonly pendingRetryMs: number;
-}
-
 /**
  * Loads a pending result now and stores it as the daemon would, or records the failed attempt. A failure that every request would
  * meet aborts `stop`, which ends all other attempts.
@@ -30,7 +23,7 @@ export interface ResolveParts {
 export async function resolveRun(
   run: PendingRun,
   work: FeedCommandContext,
-  { loader, store, pendingRetryMs }: ResolveParts,
+  { loader, store }: { readonly loader: ResultLoader; readonly store: FeedStore },
   stop: AbortController,
 ): Promise<Resolved> {
   const { scanId, revision } = run;
@@ -52,7 +45,7 @@ export async function resolveRun(
     verdict.release();
   }
   const retryAfterMs = verdict.kind === 'pending' ? verdict.retryAfterMs : undefined;
-  const failed = [postponed(run, reason, pendingRetryMs, retryAfterMs)];
+  const failed = [postponed(run, reason, work.settings.feed.pendingRetryMs, retryAfterMs)];
   await withCurrentLease(work, async (lease) => ((await store.postponePending(lease, failed)) ? true : null));
   return { scanId, revision, outcome: 'pending', reason, detail: error instanceof Error ? error.message : null };
 }
