@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, expect } from 'vitest';
 import { type Refreshed, refreshReports } from '../../src/storage/reporting/refresh-reports.js';
 import { entryJson } from './entries.js';
-import { type StoreBench, type TestFeed, tables } from './store.js';
+import { emptyTables, type StoreBench, type TestFeed, tables } from './store.js';
 
 /** A role that is nowhere: what is built is granted to nobody. */
 export const NO_READER = 'scanfeed_nobody';
@@ -59,8 +59,8 @@ export async function emptyReports(bench: StoreBench): Promise<void> {
     await bench.rows(sql`DROP VIEW IF EXISTS ${sql.id('scanfeed_reporting', name)} CASCADE`);
     await bench.rows(sql`DROP TABLE IF EXISTS ${sql.id('scanfeed_reporting', `stored_${id}`)}`);
   }
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine},
-    ${tables.reportViews}, ${tables.reportColumns}, ${tables.reportShapes}, ${tables.deletedRuns}`);
+  const { feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews } = tables;
+  await emptyTables(bench, feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews);
   await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
 }
 

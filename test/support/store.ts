@@ -220,6 +220,12 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
   };
 }
 
+/** Deletes all rows. TRUNCATE would make new files of each table and its indexes, which takes longer. */
+export async function emptyTables({ rows }: StoreBench, ...names: readonly RawBuilder<unknown>[]): Promise<void> {
+  const statements = names.map((name) => sql`DELETE FROM ${name};`);
+  await rows(sql`DO $$ BEGIN ${sql.join(statements, sql` `)} END $$`);
+}
+
 /** The columns of `runs` that tests read, with `data` as text, since drivers read numbers differently. */
 export const runRow = (scanId: string) => sql<{ data: string; extra: string; [column: string]: unknown }>`
   SELECT *, data::text, extra::text FROM ${tables.runs} WHERE scan_id = ${scanId}`;

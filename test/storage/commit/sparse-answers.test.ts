@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
 import { entryJson } from '../../support/entries.js';
-import { tables, useStore } from '../../support/store.js';
+import { emptyTables, tables, useStore } from '../../support/store.js';
 import { syncToTheEnd } from '../../support/sync-to-the-end.js';
 
 const bench = useStore();
@@ -15,7 +15,7 @@ afterAll(() => emulator.close());
 
 /** Returns all rows of the history, read by a new feed. */
 async function storedWith(runFields: 'all' | 'required') {
-  await bench.rows(sql`TRUNCATE ${tables.runs}`);
+  await emptyTables(bench, tables.runs);
   emulator.set({ runFields });
   await syncToTheEnd(emulator, bench.store, runFields);
   return bench.rows(sql`SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,

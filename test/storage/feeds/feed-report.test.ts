@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { entryJson } from '../../support/entries.js';
-import { tables, useStore } from '../../support/store.js';
+import { emptyTables, tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
 const runsOf = async (countedAtMost?: number) =>
@@ -12,7 +12,7 @@ const runsOf = async (countedAtMost?: number) =>
   }));
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}`);
+  await emptyTables(bench, tables.feeds, tables.runs);
   for (const [name, scans] of [
     ["feed's", 4],
     ['other', 2],

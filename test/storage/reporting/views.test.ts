@@ -5,14 +5,14 @@ import { entryJson, raw } from '../../support/entries.js';
 import { feedAtEnd, nextPass, passCommit } from '../../support/passes.js';
 import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { claimNothing, MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
+import { claimNothing, emptyTables, MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
 
 const bench = useStore(useDatabase(MIGRATED));
 const FAILED = { status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' };
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine}`);
+  await emptyTables(bench, tables.feeds, tables.runs, tables.runHistory, tables.quarantine);
   feed = await bench.takeFeed();
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, inject } from 'vitest';
+import { beforeAll, inject } from 'vitest';
 import { dropDatabase, urlOfDatabase, withConnection } from './maintenance.js';
 
 /** A database of a test's own, on the server the run shares. */
@@ -38,7 +38,8 @@ export async function createTestDatabase(preparation?: Preparation, locale = LOC
 }
 
 /**
- * A database for the tests of one file or one `describe`.
+ * A database for the tests of one file or one `describe`. It exists until the run ends, since dropping one takes as long as
+ * creating it.
  *
  * @example
  * const database = useDatabase();
@@ -52,9 +53,6 @@ export function useDatabase(preparation?: Preparation): Omit<TestDatabase, 'drop
   };
   beforeAll(async () => {
     database = await createTestDatabase(preparation);
-  });
-  afterAll(async () => {
-    await database?.drop();
   });
   return {
     get url() {

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { requireBinaries } from '../../../src/demo/embedded-postgres/binaries.js';
 import { startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
 import type { ServerSettings } from '../../../src/demo/embedded-postgres/server.js';
-import { makeTemporaryFolder } from './temporary-folder.js';
+import { folderInMemory, makeTemporaryFolder } from './temporary-folder.js';
 
 export interface TemporaryPostgres {
   readonly url: string;
@@ -21,10 +21,12 @@ const SETTINGS = {
   synchronous_commit: 'off',
   max_connections: '200',
   shared_buffers: '128MB',
+  // It would start a process in one of a hundred databases twice a second.
+  autovacuum: 'off',
 };
 
 /**
- * Starts an empty server in the system's folder for temporary files. It and its files are gone when this process ends.
+ * Starts an empty server in a temporary folder, in memory if there is enough. It and its files are gone when this process ends.
  * @param binariesFrom folder with another version of the package in its `node_modules`
  */
 export async function startTemporaryPostgres({
@@ -36,7 +38,7 @@ export async function startTemporaryPostgres({
 } = {}): Promise<TemporaryPostgres> {
   const { version } = await requireBinaries(binariesFrom);
   const cheapLogins = Number.parseInt(version, 10) >= 16 ? ['--set=scram_iterations=16'] : [];
-  const folder = await makeTemporaryFolder();
+  const folder = await makeTemporaryFolder(await folderInMemory());
   try {
     const { url, cluster, stop } = await startEmbeddedPostgres({
       directory: folder.path,
