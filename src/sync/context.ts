@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { FeedLeases } from './lease/feed-leases.js';
 import type { MemoryBudget } from './memory/memory-budget.js';
-import type { PageLimit } from './page/page-limit.js';
-import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
+import type { ReadSettings } from './page/read-page.js';
+import type { FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
 import type { ResultLoader } from './results/resolve-truncated.js';
 import type { DatabaseRecovery } from './retry/database-recovery.js';
 import type { WakeUp } from './waiting/wake-up.js';
@@ -14,16 +14,12 @@ export interface ReconcileSettings {
   readonly fullIntervalMs: number | null;
 }
 
-/** Which pages of a feed to request. */
-export interface ReadSettings {
-  readonly filters: FeedFilters;
-  readonly markdown: boolean;
-  readonly limit: PageLimit;
-}
-
 /** Settings of the engine for a feed. */
 export interface FeedSettings {
   readonly identity: FeedIdentity;
+  readonly markdown: boolean;
+  /** Maximum number of entries of a page, 1 to 200. */
+  readonly pageSize: number;
   readonly reconcile: ReconcileSettings;
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
@@ -40,7 +36,6 @@ export interface FeedSettings {
 /** Dependencies and settings of the engine. */
 export interface FeedContext {
   readonly settings: FeedSettings;
-  readonly read: ReadSettings;
   readonly service: FeedService;
   readonly store: FeedStore;
   readonly observer: SyncObserver;
@@ -54,6 +49,7 @@ export interface FeedContext {
 
 /** Additional parts that the tasks of a leader share. */
 export interface LeaderContext extends FeedContext {
+  readonly read: ReadSettings;
   readonly recovery: DatabaseRecovery;
   /** Wakes the retries of pending results once a page was committed whose results are pending only for lack of memory. */
   readonly retryWakeUp: WakeUp;

@@ -5,6 +5,7 @@ import { keepLease } from './lease/keep-lease.js';
 import { takeLease } from './lease/take-lease.js';
 import { createUnfinishedWork } from './lease/unfinished-work.js';
 import { tickWhileWaiting } from './memory/tick-while-waiting.js';
+import { createPageLimit } from './page/page-limit.js';
 import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant, Position } from './ports/index.js';
 import { retryPending } from './results/retry-pending.js';
@@ -25,14 +26,16 @@ export async function syncFeed(
   signal: AbortSignal,
   admit: (signal: AbortSignal) => Promise<void> = async () => {},
 ): Promise<void> {
-  const { clock } = feedContext;
+  const { clock, budget, observer, settings } = feedContext;
+  const { identity, markdown, pageSize } = settings;
   const context: LeaderContext = {
     ...feedContext,
+    read: { filters: identity.filters, markdown, limit: createPageLimit(pageSize, budget.bytes, observer.pageLimited) },
     recovery: createDatabaseRecovery(clock),
     retryWakeUp: createWakeUp(clock),
   };
   const { leases } = context;
-  const { name } = context.settings.identity;
+  const { name } = identity;
   leases.follow(name);
   try {
     while (!signal.aborted) {

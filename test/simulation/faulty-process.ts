@@ -60,14 +60,14 @@ export class FaultyProcess {
     private readonly onKilled: () => void,
   ) {
     const { services, traits, choices } = world;
-    const { filters, markdown, pageSize, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
+    const { markdown, pageSize, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
     const [clock, store] = [this.#clock(), this.#store()];
     const process = processLease({ clock, store, holder: name, ttlMs: LEASE_TTL_MS });
     const shared = {
       ...{ clock, store, maxHeldPages, maxPageCommits, reconcile },
       leases: new FeedLeases(process, usableSchema(store)),
       pollIntervalMs: POLL_INTERVAL_MS,
-      read: { filters, markdown, pageSize },
+      ...{ markdown, pageSize },
       budget: createMemoryBudget(memoryBudget),
     };
     const follow = (feed: string, service: SimulatedService) =>

@@ -2,17 +2,14 @@ import type { FeedContext, FeedSettings } from '../../src/sync/context.js';
 import { FeedLeases, type LeaseSchema } from '../../src/sync/lease/feed-leases.js';
 import { ProcessLease, type ProcessParts } from '../../src/sync/lease/process-lease.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
-import { createPageLimit } from '../../src/sync/page/page-limit.js';
-import type { FeedFilters, FeedIdentity, FeedStore, ProcessStore, SyncObserver } from '../../src/sync/ports/index.js';
+import type { FeedIdentity, FeedStore, ProcessStore, SyncObserver } from '../../src/sync/ports/index.js';
 import { createResultLoader } from '../../src/sync/results/resolve-truncated.js';
 import { captureErrorLeaks } from './canaries/capture-leaks.js';
 import { DEFAULT_FILTERS } from './filters.js';
 
 /** The parts, settings and options that a test chooses. */
-export interface EngineOptions
-  extends Partial<Omit<FeedContext, 'settings' | 'read'> & Omit<FeedSettings, 'identity'>> {
+export interface EngineOptions extends Partial<Omit<FeedContext, 'settings'> & Omit<FeedSettings, 'identity'>> {
   readonly identity?: Partial<FeedIdentity>;
-  readonly read?: Partial<{ filters: FeedFilters; markdown: boolean; pageSize: number }>;
   /** By default that of a store with processes, or a process that is alone. */
   readonly process?: ProcessLease;
 }
@@ -25,12 +22,11 @@ export function engineContext(options: NeededParts & EngineOptions): FeedContext
   const {
     process = processLease({ clock, store: 'renewProcess' in store ? (store as FeedStore & ProcessStore) : ALONE }),
   } = options;
-  const { filters = DEFAULT_FILTERS, markdown = false, pageSize = 10 } = options.read ?? {};
+  const { markdown = false, pageSize = 10 } = options;
   const shared = { service, store, clock, budget };
   return {
     ...shared,
     observer: options.observer ?? silentObserver(),
-    read: { filters, markdown, limit: createPageLimit(pageSize, budget.bytes) },
     loader: options.loader ?? createResultLoader({ ...shared, markdown, concurrency: 4, keptDays: null }),
     leases: options.leases ?? new FeedLeases(process, usableSchema(store)),
     settings: {
@@ -42,6 +38,7 @@ export function engineContext(options: NeededParts & EngineOptions): FeedContext
         start: 'beginning',
         ...options.identity,
       },
+      ...{ markdown, pageSize },
       reconcile: options.reconcile ?? { intervalMs: null, windowMs: 2 * 3_600_000, fullIntervalMs: null },
       pollIntervalMs: options.pollIntervalMs ?? 5_000,
       pendingRetryMs: options.pendingRetryMs ?? 30_000,

@@ -51,14 +51,13 @@ export function filteredFeed(
   const follow = async (ms: number, fullIntervalMs: number | null = null) => {
     const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: 60_000, fullIntervalMs };
-    const read = { ...engineContext({ clock, service, store }).read, pageSize };
     const following = syncFeed(
       engineContext({
         clock,
         service,
         store,
         reconcile,
-        read,
+        pageSize,
         pollIntervalMs: POLL_MS,
         observer: silentObserver(observed),
       }),

@@ -5,7 +5,6 @@ import { ServiceClient } from '../../src/service/client.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from './engine.js';
-import { DEFAULT_FILTERS } from './filters.js';
 
 /** Follows the whole feed from its beginning as the daemon does, through HTTP and into PostgreSQL. */
 export async function syncToTheEnd(
@@ -21,11 +20,7 @@ export async function syncToTheEnd(
     store: store,
     clock: systemClock,
     identity: { name: feed },
-    read: {
-      filters: DEFAULT_FILTERS,
-      markdown: false,
-      pageSize: 200,
-    },
+    pageSize: 200,
     observer: silentObserver({
       committed: (counts) => {
         for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += counts[name];

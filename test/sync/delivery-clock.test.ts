@@ -53,8 +53,7 @@ async function readBacklog({ deliveredAt, sendsDate }: World, known: number, bac
   deliver(known);
   await clock.advance(MINUTE);
   const stop = new AbortController();
-  const read = { ...engineContext({ clock, service, store }).read, pageSize: PAGE };
-  const following = syncFeed(engineContext({ clock, service, store, read, maxPageCommits: 1 }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, pageSize: PAGE, maxPageCommits: 1 }), stop.signal);
   await clock.advance(MINUTE);
   failing = true;
   for (let n = 0; n < backlog; n += 1) {

@@ -111,14 +111,13 @@ describe('syncFeed', () => {
   it('is not held when a rewind reads many known bad entries again', async () => {
     const failures: unknown[] = [];
     const { service, store, follow } = bench({ observer: { failed: (_stage, error) => failures.push(error) } });
-    const { read } = engineContext(bench());
     for (let n = 0; n < 120; n += 10) {
       service.feed.push(...runs(10, (m) => ({ scanId: `bad-${n + m}`, status: 'lost' })));
-      await follow(10_000, { read: { ...read, pageSize: 10 } });
+      await follow(10_000, { pageSize: 10 });
     }
     store.rewind('default', null);
     service.feed.push(entryJson({ scanId: 'good' }));
-    await follow(10_000, { read: { ...read, pageSize: 200 } });
+    await follow(10_000, { pageSize: 200 });
     expect(failures).toEqual([]);
     expect(store.rows.has('good')).toBe(true);
     expect(store.quarantine.size).toBe(120);
@@ -200,7 +199,7 @@ describe('truncated results', () => {
   it('are not downloaded again when they are stored in full', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));
-    await follow(1_000, { read: { ...engineContext({ ...bench() }).read, pageSize: 1 } });
+    await follow(1_000, { pageSize: 1 });
     await follow(1_000);
     service.requests.length = 0;
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));

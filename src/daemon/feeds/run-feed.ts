@@ -9,7 +9,6 @@ import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
 import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
 import type { FeedContext } from '../../sync/context.js';
-import { createPageLimit } from '../../sync/page/page-limit.js';
 import type { Stage } from '../../sync/ports/index.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
@@ -110,10 +109,10 @@ function feedContext(
   const keptDays = database.retention.runs;
   return {
     ...{ service: client, store, observer, clock, leases, budget },
-    read: { filters, markdown, limit: createPageLimit(pageSize, budget.bytes, observer.pageLimited) },
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
     settings: {
       identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
+      ...{ markdown, pageSize },
       reconcile,
       pollIntervalMs: feed.pollIntervalMs,
       pendingRetryMs: feed.pendingRetryMs,

@@ -3,7 +3,6 @@ import type { PageService, Position } from '../ports/index.js';
 import { cursorRejection, type RecentCursors } from './cursors.js';
 import { type Ending, IS_LAST, IS_UNCLEAR, type Next, type PossibleEnd } from './ending.js';
 import type { CheckedPage, PolledPage } from './page.js';
-import { type PageLimit, startingWith } from './page-limit.js';
 import { listEntries } from './probe.js';
 import { startAt } from './read-page.js';
 
@@ -125,7 +124,7 @@ export function nextAfter(
   return circles || isDeadEnd(page) ? 'stuck' : 'more';
 }
 
-/** Returns the limit for a page at a position. At a possible end, it starts with the limit that was found for it. */
-export function pageLimitAt({ cursor }: Position, possibleEnd: PossibleEnd | null, limit: PageLimit): PageLimit {
-  return possibleEnd !== null && possibleEnd.cursor === cursor ? startingWith(possibleEnd.limit, limit) : limit;
+/** Returns how many entries to request first at a position, if it is a possible end; else null. */
+export function firstLimitAt({ cursor }: Position, possibleEnd: PossibleEnd | null): number | null {
+  return possibleEnd !== null && possibleEnd.cursor === cursor ? possibleEnd.limit : null;
 }

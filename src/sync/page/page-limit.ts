@@ -117,25 +117,3 @@ export function createPageLimit(
     },
   };
 }
-
-/** Returns the same limit, but with this many entries first, unless they turn out to be too large. */
-export function startingWith(entries: number, limit: PageLimit): PageLimit {
-  let first: number | null = entries;
-  return {
-    get entries() {
-      return first ?? limit.entries;
-    },
-    get maxBytes() {
-      return limit.maxBytes;
-    },
-    get expectedBytes() {
-      return limit.expectedBytes;
-    },
-    tooLarge: (requested, error) => {
-      if (first === null) limit.tooLarge(requested, error);
-      first = null;
-    },
-    fitted: limit.fitted,
-    interrupted: limit.interrupted,
-  };
-}

@@ -1,12 +1,11 @@
 import type { Clock } from '../../core/clock.js';
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
-import type { ReadSettings } from '../context.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
-import type { BodyBounds, FeedStart, PageService, Position } from '../ports/index.js';
+import type { BodyBounds, FeedFilters, FeedStart, PageService, Position } from '../ports/index.js';
 import { isUsableCursor } from './cursors.js';
 import type { ReceivedPage } from './page.js';
-import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
+import { isOversized, LARGEST_ENTRY_BYTES, type PageLimit } from './page-limit.js';
 
 /** A single entry is too large for the memory or the database. The feed holds. */
 export class EntryTooLarge extends Error implements Failure {
@@ -23,38 +22,11 @@ export class EntryTooLarge extends Error implements Failure {
   }
 }
 
-/**
- * Reads a page within the memory budget. If it is too large, it is requested again with half as many entries. It waits for memory
- * before it is requested, and while it is received. Its bytes stay reserved until the ticket is closed.
- */
-export async function receivePageWithin(
-  ticket: MemoryTicket,
-  at: Position,
-  read: ReadSettings,
-  context: RequestContext,
-  signal: AbortSignal,
-): Promise<ReceivedPage> {
-  const { limit } = read;
-  for (;;) {
-    const { entries: requested, maxBytes, expectedBytes } = limit;
-    const reservation = await ticket.reserve(expectedBytes, signal);
-    const bounds = { maxBytes, expectedBytes, reserve: reservation.resize };
-    try {
-      const page = await requestPage(at, read, context, signal, bounds);
-      const { items, next, raw } = page;
-      const bytes = raw.body.length;
-      void reservation.resize(bytes);
-      limit.fitted({ requested, received: items, moved: next !== null && next !== at.cursor, bytes });
-      return page;
-    } catch (error) {
-      limit.interrupted(reservation.bytes);
-      reservation.release();
-      signal.throwIfAborted();
-      if (!isOversized(error)) throw error;
-      if (requested === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
-      limit.tooLarge(requested, error);
-    }
-  }
+/** Which pages of a feed to request. */
+export interface ReadSettings {
+  readonly filters: FeedFilters;
+  readonly markdown: boolean;
+  readonly limit: PageLimit;
 }
 
 /** What a request for a page needs. */
@@ -63,10 +35,74 @@ export interface RequestContext {
   readonly clock: Clock;
 }
 
-/** Requests the page at a position, with as many entries as the limit allows now. */
-export async function requestPage(
+/**
+ * Reads a page within the memory budget. It waits for memory before it is requested, and while it is received. Its bytes stay reserved
+ * until the ticket is closed.
+ * @param first as in {@link requestPage}
+ */
+export function receivePageWithin(
+  ticket: MemoryTicket,
   at: Position,
-  { filters, markdown, limit: { entries: limit } }: ReadSettings,
+  read: ReadSettings,
+  context: RequestContext,
+  signal: AbortSignal,
+  first: number | null = null,
+): Promise<ReceivedPage> {
+  const { limit } = read;
+  return requestFitting(limit, first, async (entries) => {
+    const { maxBytes, expectedBytes } = limit;
+    const reservation = await ticket.reserve(expectedBytes, signal);
+    const bounds = { maxBytes, expectedBytes, reserve: reservation.resize };
+    try {
+      const page = await requestEntries(at, entries, read, context, signal, bounds);
+      const { items, next, raw } = page;
+      const bytes = raw.body.length;
+      void reservation.resize(bytes);
+      limit.fitted({ requested: entries, received: items, moved: next !== null && next !== at.cursor, bytes });
+      return page;
+    } catch (error) {
+      limit.interrupted(reservation.bytes);
+      reservation.release();
+      signal.throwIfAborted();
+      throw entries === 1 && classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
+    }
+  });
+}
+
+/**
+ * Requests the page at a position.
+ * @param first how many entries to request first; null: as many as the limit allows
+ */
+export function requestPage(
+  at: Position,
+  read: ReadSettings,
+  context: RequestContext,
+  signal: AbortSignal,
+  first: number | null,
+): Promise<ReceivedPage> {
+  return requestFitting(read.limit, first, (entries) => requestEntries(at, entries, read, context, signal));
+}
+
+/** Requests fewer entries while the response is too large. */
+async function requestFitting(
+  limit: PageLimit,
+  first: number | null,
+  request: (entries: number) => Promise<ReceivedPage>,
+): Promise<ReceivedPage> {
+  for (let entries = first ?? limit.entries, isFirst = first !== null; ; entries = limit.entries, isFirst = false) {
+    try {
+      return await request(entries);
+    } catch (error) {
+      if (!isOversized(error) || entries === 1) throw error;
+      if (!isFirst) limit.tooLarge(entries, error);
+    }
+  }
+}
+
+async function requestEntries(
+  at: Position,
+  limit: number,
+  { filters, markdown }: ReadSettings,
   { service, clock }: RequestContext,
   signal: AbortSignal,
   bounds: Partial<BodyBounds> = {},

@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ReadSettings } from '../context.js';
 import type { FeedFilters, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
-import { findEnding, isDeadEnd, nextAfter, pageLimitAt } from './end-of-feed.js';
+import { findEnding, firstLimitAt, isDeadEnd, nextAfter } from './end-of-feed.js';
 import type { Next, PossibleEnd } from './ending.js';
 import type { ReceivedPage } from './page.js';
-import { createPageLimit, isOversized, LARGEST_PAGE_BYTES } from './page-limit.js';
+import { createPageLimit, LARGEST_PAGE_BYTES } from './page-limit.js';
 import { type RequestContext, requestPage } from './read-page.js';
 
 /** Dependencies and settings for reading the feed without storing it. */
@@ -33,14 +32,13 @@ export interface Step {
  */
 export function walkFeed(start: Position, context: WalkContext, signal: AbortSignal): () => Promise<Step> {
   const { filters, markdown, pageSize } = context.read;
-  const pageLimit = createPageLimit(pageSize, LARGEST_PAGE_BYTES);
+  const read = { filters, markdown, limit: createPageLimit(pageSize, LARGEST_PAGE_BYTES) };
   const recentCursors = createRecentCursors();
   let at = start;
   let items: readonly unknown[] | null = null;
   let previous: PossibleEnd | null = null;
   return async () => {
-    const limit = pageLimitAt(at, previous, pageLimit);
-    const page = await requestFitting(at, { filters, markdown, limit }, context, signal);
+    const page = await requestPage(at, read, context, signal, firstLimitAt(at, previous));
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
     const ending = await findEnding(page, previous, filters, context.service, signal);
     if (ending.failure !== undefined) throw ending.failure;
@@ -52,22 +50,4 @@ export function walkFeed(start: Position, context: WalkContext, signal: AbortSig
     at = { ...at, cursor: page.next ?? at.cursor };
     return { page, next, isRepeated };
   };
-}
-
-/** Requests a page; fewer entries while the response is larger than the client accepts. */
-async function requestFitting(
-  at: Position,
-  read: ReadSettings,
-  context: RequestContext,
-  signal: AbortSignal,
-): Promise<ReceivedPage> {
-  for (;;) {
-    const requested = read.limit.entries;
-    try {
-      return await requestPage(at, read, context, signal);
-    } catch (error) {
-      if (!isOversized(error) || requested === 1) throw error;
-      read.limit.tooLarge(requested, error);
-    }
-  }
 }

@@ -76,8 +76,8 @@ async function readServiceTime(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<{ readonly serviceTime: (monotonic: number) => number; readonly errorMs: number }> {
-  const { read, clock } = context;
-  const probe = { filters: read.filters, start: { since: new Date(clock.now()) } };
+  const { settings, clock } = context;
+  const probe = { filters: settings.identity.filters, start: { since: new Date(clock.now()) } };
   const sentAt = clock.monotonic();
   const serviceDate = await readServiceDate(probe, 'background', context, signal);
   const answeredAt = clock.monotonic();

@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events';
-import type { FeedContext } from '../context.js';
+import type { LeaderContext } from '../context.js';
 import type { MemoryTicket, Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
-import { findEnding, pageLimitAt } from '../page/end-of-feed.js';
+import { findEnding, firstLimitAt } from '../page/end-of-feed.js';
 import { IS_LAST, type PossibleEnd } from '../page/ending.js';
 import { type CheckedPage, leadsFurther, type ReceivedPage } from '../page/page.js';
 import { receivePageWithin } from '../page/read-page.js';
@@ -36,7 +36,7 @@ export function prefetchPages(
   start: Position,
   possibleEnd: PossibleEnd | null,
   options: PrefetchOptions,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): PageSource & { close(): void } {
   const { priority, maxHeld } = options;
@@ -89,8 +89,7 @@ export function prefetchPages(
    */
   const request = async (at: Position, previous: PossibleEnd | null): Promise<Position | null> => {
     const ticket = budget.enqueue(priority);
-    const limited = { ...read, limit: pageLimitAt(at, previous, read.limit) };
-    const received = receivePageWithin(ticket, at, limited, context, until);
+    const received = receivePageWithin(ticket, at, read, context, until, firstLimitAt(at, previous));
     const checked = received.then((page) => check(page, ticket));
     const loaded = checked.then((page) => loadResults(page, ticket));
     hold(

@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
-import type { FeedContext } from '../context.js';
+import type { FeedContext, LeaderContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
 import { cursorRejection } from '../page/cursors.js';
@@ -35,7 +35,7 @@ export async function recoverCursor(
   refusal: unknown,
   cursor: string,
   lease: LeaseGrant,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { store, observer } = context;
@@ -75,7 +75,7 @@ export async function findPositionWithin(
   since: Date,
   deliveredUpTo: Date,
   priority: Priority,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<Position | null> {
   const ofOne = { ...context, read: { ...context.read, limit: createPageLimit(1, context.budget.bytes) } };
@@ -105,8 +105,8 @@ function later(time: Date, start: Date | null): Date {
   return start !== null && start > time ? start : time;
 }
 
-function probeOf(start: FeedStart, { read }: FeedContext): Probe {
-  return { filters: read.filters, start };
+function probeOf(start: FeedStart, { settings }: FeedContext): Probe {
+  return { filters: settings.identity.filters, start };
 }
 
 /**
@@ -154,7 +154,7 @@ async function findNewestAccepted(
 export async function readRunsFrom(
   since: Date,
   priority: Priority,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<readonly FeedRun[]> {
   return (await readAt({ cursor: null, since }, priority, context, signal)).runs;
@@ -164,7 +164,7 @@ export async function readRunsFrom(
 async function readAt(
   at: Position,
   priority: Priority,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
   const ticket = context.budget.enqueue(priority);

@@ -17,13 +17,13 @@ const FEED_REJECTED =
 export async function assertSameOrganization(
   page: { readonly at: Position },
   lease: LeaseGrant,
-  { service, store, read }: FeedContext,
+  { service, store, settings }: FeedContext,
   signal: AbortSignal,
 ): Promise<void> {
   if (page.at.cursor !== null) return; // the page's own cursor was accepted
   const { cursor } = await store.readPosition(lease.feed);
   if (cursor === null) return;
-  await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
+  await listsAnything(service, { filters: settings.identity.filters, start: { cursor } }, signal).catch((error) => {
     throw cursorRejection(error) === null ? error : new CursorRejected(FEED_REJECTED, error);
   });
 }

@@ -8,7 +8,6 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/
 import { ServiceClient } from '../../../src/service/client.js';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/storage/connection/pool.js';
 import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
-import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -97,12 +96,11 @@ describe('a feed of 2,000 runs', () => {
   /** Follows the feed in pages of 50, and calls `disrupt` after some of the commits. */
   const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, disrupt: () => Promise<void>) => {
     const { onCommitted, settled } = disruptAfterCommits(disrupt);
-    const read = { filters: DEFAULT_FILTERS, markdown: false, pageSize: 50 };
     const followed = await followToTheEnd({
       feed: 'default',
       service: client,
       onCommitted,
-      context: { read },
+      context: { pageSize: 50 },
       ...over,
       database: { maxConnections: 5, ...over.database },
     });

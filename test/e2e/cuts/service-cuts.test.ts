@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Emulator, type FaultInput, startEmulator } from '../../../src/emulator/index.js';
 import { ServiceClient } from '../../../src/service/client.js';
-import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { type Followed, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
@@ -68,7 +67,7 @@ async function session(disruption: Disruption): Promise<Session> {
       url: provided.url,
       feed,
       service: client,
-      context: { read: { filters: DEFAULT_FILTERS, markdown: false, pageSize: PAGE } },
+      context: { pageSize: PAGE },
       onFailed: () => {
         failures += 1;
         const heal = failures === 1 ? () => disruption.onFirstFailure?.(proxy) : undefined;

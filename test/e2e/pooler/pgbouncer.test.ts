@@ -17,7 +17,6 @@ import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
 import { engineContext, processLease, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
-import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useChangeListener } from '../../support/notifications.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
@@ -133,7 +132,7 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
         url: bouncer.url,
         feed: 'default',
         service: client,
-        context: { read: { filters: DEFAULT_FILTERS, markdown: false, pageSize: 50 } },
+        context: { pageSize: 50 },
         database: { maxConnections: 5 },
         ...over,
       });

@@ -41,7 +41,7 @@ function bench(budgetBytes: number, pageSize = 20) {
     const stop = new AbortController();
     const context = engineContext({
       ...{ clock, service, store, budget, observer: silentObserver(observer) },
-      read: { pageSize },
+      pageSize,
     });
     const following = syncFeed(context, stop.signal);
     await clock.advance(ms);

@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  createPageLimit,
-  growLimit,
-  halveLimit,
-  LARGEST_ENTRY_BYTES,
-  startingWith,
-} from '../../../src/sync/page/page-limit.js';
+import { createPageLimit, growLimit, halveLimit, LARGEST_ENTRY_BYTES } from '../../../src/sync/page/page-limit.js';
 
 const BUDGET = 1_000;
 
@@ -97,16 +91,6 @@ describe('the number of entries that a page is requested for', () => {
         }
       }),
     );
-  });
-
-  it('starts with a given number, unless that is too large', () => {
-    const limit = createPageLimit(3, BUDGET);
-    const first = startingWith(4, limit);
-    expect(first.entries).toBe(4);
-    first.tooLarge(4, null);
-    expect([first.entries, limit.entries]).toEqual([3, 3]);
-    first.tooLarge(3, null);
-    expect([first.entries, limit.entries]).toEqual([1, 1]);
   });
 
   it('expects a quarter more bytes than the previous page had', () => {

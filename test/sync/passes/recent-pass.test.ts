@@ -5,11 +5,10 @@ import { ModelFailure, ModelService, type ModelServiceOptions } from '../../simu
 import { ModelStore } from '../../simulation/model-store.js';
 import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
-import { DEFAULT_FILTERS } from '../../support/filters.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
-const PAGES = { read: { filters: DEFAULT_FILTERS, markdown: false, pageSize: 60 } };
+const PAGES = { pageSize: 60 };
 
 /** A feed with a recent pass every minute. */
 function bench(
@@ -109,7 +108,7 @@ it('requests a truncated run without markdown only once', async () => {
   service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
   service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
   const downloads = () => service.requests.filter((request) => typeof request === 'string');
-  await follow(HOUR_MS / 2, { read: { ...PAGES.read, markdown: true } });
+  await follow(HOUR_MS / 2, { ...PAGES, markdown: true });
   expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
   expect(downloads()).toEqual(['bare']);
   expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
@@ -206,7 +205,7 @@ it('ends when the lease is lost', async () => {
 
 it('reads lost commits again and keeps the lease', async () => {
   const { service, store, entry, follow } = bench();
-  const few = { read: { ...PAGES.read, pageSize: 10 } };
+  const few = { pageSize: 10 };
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000, few);
   const window = () => store.latestPass('recent');
@@ -258,7 +257,7 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
 
   it('continues when the bad entries are in quarantine already', async () => {
     const { service, store, entry, follow } = bench();
-    const few = { ...PAGES, read: { ...PAGES.read, pageSize: 10 } };
+    const few = { ...PAGES, pageSize: 10 };
     for (let n = 0; n < 150; n += 10) {
       service.feed.push(...Array.from({ length: 10 }, (_, m) => entry({ scanId: `s${n + m}`, status: 'lost' })));
       await follow(10_000, few);

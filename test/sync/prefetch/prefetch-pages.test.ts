@@ -3,13 +3,17 @@ import { systemClock } from '../../../src/core/clock.js';
 import type { FeedContext } from '../../../src/sync/context.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { CheckedEntry } from '../../../src/sync/page/check-entries.js';
+import { createPageLimit } from '../../../src/sync/page/page-limit.js';
 import { prefetchPages } from '../../../src/sync/prefetch/prefetch-pages.js';
 import type { ResultLoader } from '../../../src/sync/results/resolve-truncated.js';
+import { createDatabaseRecovery } from '../../../src/sync/retry/database-recovery.js';
+import { createWakeUp } from '../../../src/sync/waiting/wake-up.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { isCollected } from '../../support/collect-garbage.js';
 import { engineContext } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
+import { DEFAULT_FILTERS } from '../../support/filters.js';
 
 /** A service with a feed of so many pages of ten entries: scan-0 to scan-9, and so on. */
 function serviceOf(pages: number): ModelService {
@@ -23,7 +27,9 @@ function readingOf(service: ModelService, maxHeld = 20, over: Partial<FeedContex
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
   const options = { priority: 'feed', maxHeld, isLast: () => false } as const;
-  return prefetchPages(start, null, options, { ...context, ...over }, new AbortController().signal);
+  const read = { filters: DEFAULT_FILTERS, markdown: false, limit: createPageLimit(10, context.budget.bytes) };
+  const leader = { read, recovery: createDatabaseRecovery(systemClock), retryWakeUp: createWakeUp(systemClock) };
+  return prefetchPages(start, null, options, { ...context, ...leader, ...over }, new AbortController().signal);
 }
 
 /** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */
