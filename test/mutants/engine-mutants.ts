@@ -73,7 +73,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Truncated results get completed (promise 3).
   engine(
     'an entry whose result could not be loaded is called complete',
-    patch('src/sync/results/resolve-truncated.ts', 'return pendingEntry(entry, outcome.reason);', 'return entry;'),
+    patch(
+      'src/sync/results/resolve-truncated.ts',
+      "return withLoading('pending', withPending(entry, outcome.reason));",
+      'return entry;',
+    ),
   ),
   engine(
     'pending results are never tried again',
@@ -304,9 +308,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the history of another organization is mixed in',
     patch(
-      passPages,
-      'if (!(await isSameOrganization(again, from, deliveredUpTo, this.lease.feed, context, signal))) {',
-      'if (again === null) {',
+      recover,
+      'if (!(await isSameOrganization(runs, since, deliveredUpTo, feed, context, signal))) throw refusal;',
+      '',
     ),
   ),
   engine(

@@ -10,13 +10,7 @@ import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, PassKind, PassMove, Position, ReadingPace, SyncObserver } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
 import { Pages } from '../read-pages.js';
-import {
-  fallbackTime,
-  findPositionWithin,
-  isRejected,
-  isSameOrganization,
-  readRunsFrom,
-} from '../recovery/recover-cursor.js';
+import { findOverlap, isRejected } from '../recovery/recover-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { withTimeout } from '../waiting/with-timeout.js';
@@ -105,15 +99,11 @@ export class PassPages extends Pages {
       return { cursor, since };
     }
     if (deliveredUpTo === null) return { cursor: null, since };
-    const probe = { filters: context.read.filters, start: { since: deliveredUpTo } };
+    const probe = { filters: context.settings.identity.filters, start: { since: deliveredUpTo } };
     const serviceDate = await readServiceDate(probe, 'background', context, signal);
-    const before = fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now()));
-    const from = since !== null && since > before ? since : before;
-    const again = await readRunsFrom(from, 'background', context, signal);
-    if (!(await isSameOrganization(again, from, deliveredUpTo, this.lease.feed, context, signal))) {
-      throw this.#rejected.refusal;
-    }
-    return (await findPositionWithin(from, deliveredUpTo, 'background', context, signal)) ?? { cursor: null, since };
+    const read = { deliveredUpTo, startSince: since, feed: this.lease.feed };
+    const overlap = await findOverlap(read, this.#rejected.refusal, serviceDate, 'background', context, signal);
+    return overlap ?? { cursor: null, since };
   }
 
   onStep(): void {}

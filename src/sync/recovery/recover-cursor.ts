@@ -48,20 +48,44 @@ export async function recoverCursor(
   );
   if (!(await isRejected(cursor, refusal, context, signal))) throw refusal;
   const { cursors, deliveredUpTo, startSince } = await store.readEarlierPositions(lease.feed);
-  const since =
-    deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), startSince);
-  let overlap: Position | null = null;
-  if (since !== null && deliveredUpTo !== null) {
-    observer.ticked(context.settings.stepMs);
-    const again = await readRunsFrom(since, 'feed', context, signal).catch((error) => {
-      if (classifyError(error).kind === 'http_400') return [];
-      throw error;
-    });
-    if (!(await isSameOrganization(again, since, deliveredUpTo, lease.feed, context, signal))) throw refusal;
-    overlap = await findPositionWithin(since, deliveredUpTo, 'feed', context, signal);
-  }
+  observer.ticked(context.settings.stepMs);
+  const read = { deliveredUpTo, startSince, feed: lease.feed };
+  const overlap = await findOverlap(read, refusal, serviceDate, 'feed', context, signal);
   const to = (await findNewestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
   if (await store.movePosition(lease, cursor, to)) observer.cursorReset(to);
+}
+
+/** How far the feed or a pass was read. */
+interface ReadRange {
+  readonly deliveredUpTo: Date | null;
+  readonly startSince: Date | null;
+  readonly feed: string;
+}
+
+/**
+ * Finds a position a day before the last delivery that was read, or at the start; null if it may skip unread entries. The time is never
+ * ahead of the service's clock, which may have gone back: nothing is listed there.
+ * @param refusal of the rejected cursor; thrown if it remains unclear whether the key belongs to another organization
+ * @throws AnotherOrganization
+ */
+export async function findOverlap(
+  { deliveredUpTo, startSince, feed }: ReadRange,
+  refusal: unknown,
+  serviceDate: Date | null,
+  priority: Priority,
+  context: LeaderContext,
+  signal: AbortSignal,
+): Promise<Position | null> {
+  if (deliveredUpTo === null) return null;
+  const serviceNow = serviceDate?.getTime() ?? context.clock.now();
+  const before = new Date(Math.min(deliveredUpTo.getTime(), serviceNow) - FALLBACK_OVERLAP_MS);
+  const since = startSince !== null && startSince > before ? startSince : before;
+  const { runs } = await readAt({ cursor: null, since }, priority, context, signal).catch((error) => {
+    if (classifyError(error).kind === 'http_400') return { runs: [] };
+    throw error;
+  });
+  if (!(await isSameOrganization(runs, since, deliveredUpTo, feed, context, signal))) throw refusal;
+  return findPositionWithin(since, deliveredUpTo, priority, context, signal);
 }
 
 /**
@@ -71,7 +95,7 @@ export async function recoverCursor(
  * That time must be earlier than the last one that was read, since other entries of the same millisecond may be unread.
  * Returns null if no entry proves it.
  */
-export async function findPositionWithin(
+async function findPositionWithin(
   since: Date,
   deliveredUpTo: Date,
   priority: Priority,
@@ -91,18 +115,6 @@ export async function findPositionWithin(
     if (cursorRejection(error) === null) throw error;
     return null;
   }
-}
-
-/**
- * Returns the time to fall back to. It is never ahead of the service's clock, which may have gone back: nothing is listed there.
- */
-export function fallbackTime(deliveredUpTo: Date, serviceNow: Date): Date {
-  return new Date(Math.min(deliveredUpTo.getTime(), serviceNow.getTime()) - FALLBACK_OVERLAP_MS);
-}
-
-/** Returns the later of the time and the start of the feed. The feed never goes back to before its start. */
-function later(time: Date, start: Date | null): Date {
-  return start !== null && start > time ? start : time;
 }
 
 function probeOf(start: FeedStart, { settings }: FeedContext): Probe {
@@ -150,16 +162,6 @@ async function findNewestAccepted(
   return null;
 }
 
-/** Returns the usable runs of a page from a time on. */
-export async function readRunsFrom(
-  since: Date,
-  priority: Priority,
-  context: LeaderContext,
-  signal: AbortSignal,
-): Promise<readonly FeedRun[]> {
-  return (await readAt({ cursor: null, since }, priority, context, signal)).runs;
-}
-
 /** Reads a page within the memory budget, like every page, and releases it. */
 async function readAt(
   at: Position,
@@ -184,7 +186,7 @@ async function readAt(
  * Returns false if that is inconclusive too.
  * @throws AnotherOrganization if none of them exists
  */
-export async function isSameOrganization(
+async function isSameOrganization(
   listed: readonly FeedRun[],
   since: Date,
   storedUpTo: Date,

@@ -5,7 +5,14 @@ import type { FeedRun, PendingReason, RawRun, StoredResult, StoredRevision } fro
 export type ResultVerdict =
   /** The same revision with its full values, or a higher one. */
   | { readonly kind: 'loaded'; readonly entry: CheckedEntry }
-  | { readonly kind: 'pending'; readonly reason: PendingReason };
+  | {
+      readonly kind: 'pending';
+      readonly reason: PendingReason;
+      /** Of the request, if it failed. */
+      readonly error?: unknown;
+      /** Minimum pause that the service asked for, milliseconds. */
+      readonly retryAfterMs?: number | undefined;
+    };
 
 /** Returns whether a wanted value is missing from the entry (interface 4.2 rule 6 does not define which value was too large). */
 export function needsFullResult(run: FeedRun, markdown: boolean): boolean {

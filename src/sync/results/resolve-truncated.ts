@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError, type Failure } from '../../core/errors.js';
+import { classifyError } from '../../core/errors.js';
 import type { MemoryBudget, MemoryTicket, Reservation } from '../memory/memory-budget.js';
 import { type CheckedEntry, type Loading, withPending } from '../page/check-entries.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from '../page/page-limit.js';
@@ -32,16 +32,6 @@ const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 const REMEMBERED = 8;
 
 type WantedRun = Parameters<typeof judgeResult>[0];
-
-/**
- * The result could not be loaded. `error`: of the request, if it failed. `retryAfterMs`: minimum pause that the service asked for,
- * milliseconds.
- */
-type Postponed = Extract<ResultVerdict, { kind: 'pending' }> &
-  Pick<Failure, 'retryAfterMs'> & { readonly error?: unknown };
-
-/** The outcome of one attempt. `does_not_fit`: there was not enough memory, so the attempt does not count. */
-type LoadOutcome = Extract<ResultVerdict, { kind: 'loaded' }> | Postponed | { readonly kind: 'does_not_fit' };
 
 export type ResultLoader = ReturnType<typeof createResultLoader>;
 
@@ -84,7 +74,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
     reservation: Reservation,
     maxBytes: number,
     signal: AbortSignal,
-  ): Promise<LoadOutcome> => {
+  ): Promise<ResultVerdict> => {
     const expected = reservation.bytes;
     try {
       signal.throwIfAborted();
@@ -103,7 +93,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
       const { kind, action, retryAfterMs } = classifyError(error);
       if (isRefused || (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES)) {
         addSize(halfBudget);
-        return DOES_NOT_FIT;
+        return NO_MEMORY;
       }
       if (bytes > expected) addSize(bytes);
       return { kind: 'pending', reason: reasonOf(kind), error, ...(action !== 'hold' && { retryAfterMs }) };
@@ -111,7 +101,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
   };
 
   /** Loads the first result of the feed alone, which shows how large they may be. */
-  const afterFirst = async (load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
+  const afterFirst = async (load: () => Promise<ResultVerdict>): Promise<ResultVerdict> => {
     if (first !== null) {
       await first;
       return load();
@@ -122,10 +112,10 @@ export function createResultLoader(options: ResultLoaderOptions) {
     return loading;
   };
 
-  const withRetries = async (signal: AbortSignal, load: () => Promise<LoadOutcome>): Promise<LoadOutcome> => {
+  const withRetries = async (signal: AbortSignal, load: () => Promise<ResultVerdict>): Promise<ResultVerdict> => {
     for (let tries = 1; ; tries += 1) {
       const outcome = await load();
-      if (outcome.kind === 'does_not_fit') return signal.aborted ? NOT_LOADED : outcome;
+      if (outcome === NO_MEMORY) return signal.aborted ? NOT_LOADED : outcome;
       if (outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries) return outcome;
       const pauseMs = pauseAfter(tries, { ...outcome, action: 'retry' }, clock.random(), RESULT_BACKOFF);
       if (pauseMs > RESULT_LIMITS.pageMs || signal.aborted) return outcome;
@@ -137,13 +127,13 @@ export function createResultLoader(options: ResultLoaderOptions) {
   const loadAll = (wanted: readonly CheckedEntry[], ticket: MemoryTicket, signal: AbortSignal) =>
     withTimeout(clock, RESULT_LIMITS.pageMs, signal, (until, startTimer) => {
       let outOfMemory = false; // then no further result is requested
-      const attempt = async (run: WantedRun): Promise<LoadOutcome> => {
+      const attempt = async (run: WantedRun): Promise<ResultVerdict> => {
         const reservation = outOfMemory ? null : ticket.tryReserve(expectedBytes(0), RESULT_LIMITS.pageBytes);
         if (reservation !== null) startTimer();
         const outcome = await (reservation === null
-          ? DOES_NOT_FIT
+          ? NO_MEMORY
           : loadResult(run, reservation, RESULT_LIMITS.pageBytes, until));
-        outOfMemory ||= outcome.kind === 'does_not_fit';
+        outOfMemory ||= outcome === NO_MEMORY;
         return outcome;
       };
       const load = (run: WantedRun) =>
@@ -190,24 +180,22 @@ export function createResultLoader(options: ResultLoaderOptions) {
   };
 
   /** Makes one attempt to load a pending result. Never rejects. A loaded result stays reserved until it is released. */
-  const loadOnce = async (run: WantedRun, signal: AbortSignal): Promise<OnceLoaded> => {
+  const loadOnce = async (run: WantedRun, signal: AbortSignal): Promise<ResultVerdict & { release(): void }> => {
     const ticket = budget.enqueue('background');
     const load = async () => {
       const reservation = await ticket.reserve(expectedBytes(halfBudget), signal);
       return loadResult(run, reservation, LARGEST_ENTRY_BYTES, signal);
     };
-    const outcome = await limitPending(load, { signal }).catch(notLoaded);
-    const verdict = outcome.kind === 'does_not_fit' ? NOT_LOADED : outcome;
+    const verdict = await limitPending(load, { signal }).catch(notLoaded);
     return { ...verdict, release: () => ticket.close() };
   };
 
   return { loadResults, loadOnce };
 }
 
-type OnceLoaded = (Exclude<ResultVerdict, { kind: 'pending' }> | Postponed) & { release(): void };
-
-const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
-const DOES_NOT_FIT = { kind: 'does_not_fit' } as const;
+const NOT_LOADED: ResultVerdict = { kind: 'pending', reason: 'not_loaded' };
+/** The result does not fit next to the others of its page. The attempt does not count. */
+const NO_MEMORY: ResultVerdict = { kind: 'pending', reason: 'no_memory' };
 
 function reasonOf(kind: string): PendingReason {
   if (kind === 'http_404') return 'not_found';
@@ -218,14 +206,9 @@ function reasonOf(kind: string): PendingReason {
 /** The outcome of a load that the signal aborted while it waited for others or for memory. */
 const notLoaded = () => NOT_LOADED;
 
-function withResult(entry: CheckedEntry, outcome: LoadOutcome): CheckedEntry {
-  if (outcome.kind === 'does_not_fit') return pendingEntry(entry, 'no_memory');
-  if (outcome.kind === 'pending') return pendingEntry(entry, outcome.reason);
+function withResult(entry: CheckedEntry, outcome: ResultVerdict): CheckedEntry {
+  if (outcome.kind === 'pending') return withLoading('pending', withPending(entry, outcome.reason));
   return withLoading('resolved', { ...withPending(entry, 'invalid_result'), result: outcome.entry });
-}
-
-function pendingEntry(entry: CheckedEntry, reason: PendingReason): CheckedEntry {
-  return withLoading('pending', withPending(entry, reason));
 }
 
 function withLoading(loading: Loading, entry: CheckedEntry): CheckedEntry {
