@@ -1,7 +1,6 @@
 import type { LeaderContext } from './context.js';
-import type { Next } from './page/ending.js';
 import { createFreshnessClaims } from './page/freshness-claims.js';
-import type { CheckedPage, CommittedPage } from './page/page.js';
+import type { CheckedPage, CommittedPage, Next } from './page/page.js';
 import type { FeedMove, LeaseGrant } from './ports/index.js';
 import { createCatchUpReporter } from './progress/catch-up-reporter.js';
 import { createHiddenEndReporter, createStuckReporter } from './progress/stuck-reporter.js';

@@ -260,7 +260,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a correction shows how far the feed was read',
-    patch('src/sync/page/proven-delivery.ts', 'if (revision === 1 && ', 'if ('),
+    patch('src/sync/page/check-page.ts', 'if (revision === 1 && ', 'if ('),
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',

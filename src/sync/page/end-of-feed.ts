@@ -1,10 +1,16 @@
 import { type FeedFilters, hidesNothing, UNFILTERED } from '../../core/feed-filters.js';
 import type { PageService, Position } from '../ports/index.js';
 import { cursorRejection, type RecentCursors } from './cursors.js';
-import { type Ending, IS_LAST, IS_UNCLEAR, type Next, type PossibleEnd } from './ending.js';
-import type { CheckedPage, PolledPage } from './page.js';
+import type { CheckedPage, Ending, Next, PolledPage, PossibleEnd } from './page.js';
 import { listEntries } from './probe.js';
 import { startAt } from './read-page.js';
+
+/** The page is not the end. */
+export const LEADS_FURTHER: Ending = { claim: 'no', isUnclear: false, possibleEnd: null };
+/** The next request would not show it either. The next poll decides. */
+export const IS_UNCLEAR: Ending = { claim: 'no', isUnclear: true, possibleEnd: null };
+/** The page is the end, whatever follows it. */
+export const IS_LAST: Ending = { claim: 'yes', isUnclear: false, possibleEnd: null };
 
 /**
  * Returns whether a page that does not lead further is the end of the feed. A short dead end is, if it was one already when the page

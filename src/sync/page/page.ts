@@ -1,6 +1,5 @@
-import type { Committed, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
+import type { Committed, EndClaim, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
 import type { CheckedEntry, Loading } from './check-entries.js';
-import type { Ending } from './ending.js';
 import type { AnswerTimes } from './service-clock.js';
 
 /*
@@ -32,6 +31,33 @@ export interface ReceivedPage extends PolledPage {
   readonly raw: RawPage;
   readonly times: AnswerTimes;
 }
+
+/** What a page shows about whether it is the end, before its commit. */
+export interface Ending {
+  /** What its commit may claim. */
+  readonly claim: EndClaim;
+  /** Whether it may be the end although its commit does not claim it; a later request for the same position decides. */
+  readonly isUnclear: boolean;
+  /** The page's position, if it may be the end although it has entries or no cursor. */
+  readonly possibleEnd: PossibleEnd | null;
+  /** The error of a request that would have shown it. Thrown after the commit, so that it does not withhold the entries. */
+  readonly failure?: unknown;
+}
+
+/** The position of a dead end that may be the end of the feed. */
+export interface PossibleEnd {
+  readonly cursor: string | null;
+  /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them, or a cache did. */
+  readonly isShort: boolean | null;
+  /** Number of entries to request next from the position. */
+  readonly limit: number;
+}
+
+/**
+ * What follows a page. `unclear`: it may be the end; a later request for the same position decides. `stuck`: its cursor does
+ * not lead further. `fenced`: nothing was stored, because the lease was lost, or another position is stored.
+ */
+export type Next = 'more' | 'end' | 'unclear' | 'stuck' | 'fenced';
 
 /** What a page shows about how far the feed was read. */
 interface Reach {

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FeedFilters, Position } from '../ports/index.js';
 import { createRecentCursors } from './cursors.js';
 import { findEnding, firstLimitAt, isDeadEnd, nextAfter } from './end-of-feed.js';
-import type { Next, PossibleEnd } from './ending.js';
-import type { ReceivedPage } from './page.js';
+import type { Next, PossibleEnd, ReceivedPage } from './page.js';
 import { createPageLimit, LARGEST_PAGE_BYTES } from './page-limit.js';
 import { type RequestContext, requestPage } from './read-page.js';
 

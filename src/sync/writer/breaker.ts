@@ -4,10 +4,8 @@ import type { QuarantineEntry } from '../ports/index.js';
 /** How much of a page is unusable. */
 interface PageQuality {
   readonly entries: number;
-  /** Entries that would be quarantined, by reason; those that a constraint refuses, by its name. */
-  readonly bad: Readonly<Record<string, number>>;
-  /** Whether a constraint of the database refuses one. */
-  readonly hasConstraint: boolean;
+  /** The reasons of the entries that would be quarantined; for those that a constraint refuses, its name. */
+  readonly bad: readonly string[];
 }
 
 /** Minimum number of pages to judge together, including the current one. */
@@ -21,9 +19,10 @@ export class MostlyBad extends Error implements Failure {
   readonly kind = 'mostly_bad';
   readonly action = 'hold';
   constructor(pages: readonly PageQuality[]) {
-    const [cause, remedy] = pages.some(({ hasConstraint }) => hasConstraint) ? OF_DATABASE : OF_SERVICE;
+    const reasons = pages.flatMap(({ bad }) => bad);
+    const [cause, remedy] = reasons.some(isConstraint) ? OF_DATABASE : OF_SERVICE;
     super(
-      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
+      `${reasons.length} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${countedReasons(reasons)}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
     );
   }
 }
@@ -52,7 +51,7 @@ export function createBreaker() {
     check: (entries: number, unusable: readonly QuarantineEntry[]): void => {
       const page = qualityOf(entries, unusable);
       const pages = latestPages([...earlier, page]);
-      if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
+      if (page.bad.length > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
     /** Called after the commit of a page, like `check`. */
     committed: (entries: number, unusable: readonly QuarantineEntry[]): void => {
@@ -62,13 +61,13 @@ export function createBreaker() {
 }
 
 function qualityOf(entries: number, unusable: readonly QuarantineEntry[]): PageQuality {
-  const bad: Record<string, number> = {};
   const open = unusable.filter(({ state }) => state === 'open');
-  for (const { reason, detail } of open) {
-    const shown = reason === 'constraint' ? detail : reason;
-    bad[shown] = (bad[shown] ?? 0) + 1;
-  }
-  return { entries, bad, hasConstraint: open.some(({ reason }) => reason === 'constraint') };
+  return { entries, bad: open.map(({ reason, detail }) => (isConstraint(reason) ? detail : reason)) };
+}
+
+/** Returns whether a reason, or the name of a constraint that is shown in its place, means that the database refuses the entry. */
+function isConstraint(reason: string): boolean {
+  return reason.startsWith('constraint');
 }
 
 /** Returns the last pages that are judged together. */
@@ -83,19 +82,13 @@ function latestPages(pages: readonly PageQuality[]): readonly PageQuality[] {
 
 function isMostlyBad(pages: readonly PageQuality[]): boolean {
   const entries = sum(pages.map((page) => page.entries));
-  return entries >= MIN_ENTRIES && sum(pages.map(badOf)) * 2 >= entries;
-}
-
-function badOf({ bad }: PageQuality): number {
-  return sum(Object.values(bad));
+  return entries >= MIN_ENTRIES && sum(pages.map(({ bad }) => bad.length)) * 2 >= entries;
 }
 
 /** Returns the reasons with their counts, the most frequent first: `status 180, revision 3`. */
-function reasonsOf(pages: readonly PageQuality[]): string {
+function countedReasons(reasons: readonly string[]): string {
   const counts = new Map<string, number>();
-  for (const { bad } of pages) {
-    for (const [reason, count] of Object.entries(bad)) counts.set(reason, (counts.get(reason) ?? 0) + count);
-  }
+  for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   const ordered = [...counts].sort(([, a], [, b]) => b - a);
   return ordered.map(([reason, count]) => `${reason} ${count}`).join(', ');
 }

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
 import { checkEntries } from '../../../src/sync/page/check-entries.js';
-import { provenDelivery } from '../../../src/sync/page/proven-delivery.js';
+import { provenDelivery } from '../../../src/sync/page/check-page.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
 const FUTURE = '2070-01-01T00:00:00.000Z';
 const NOW = new Date('2026-01-01T12:00:00.000Z');
+const TIMES = { polledAt: 0, receivedAt: 100, wallClock: NOW.getTime(), serviceDate: null };
 const at = (hour: number) => `2026-01-01T${hour}:00:00.000Z`;
 
 type Delivery = readonly [deliveredAt: string | null, revision?: number];
@@ -22,8 +23,7 @@ it.each<readonly [string, readonly Delivery[], string | null]>([
   const entries = deliveries.map(([deliveredAt, revision = 1], index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
   );
-  const answer = { isPlausible: (time: Date) => time <= NOW, isFull: false, answerMs: 100 };
-  const found = provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, answer);
+  const found = provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, false, TIMES);
   expect(found?.toISOString() ?? null).toBe(proven);
 });
 
@@ -37,8 +37,7 @@ it.each<readonly [string, readonly number[], boolean, boolean]>([
   const entries = times.map((time, index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt: time.toISOString(), revision: 1 }),
   );
-  const answer = { isPlausible: () => true, isFull, answerMs: 100 };
-  expect(provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, answer)).toEqual(
+  expect(provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, isFull, TIMES)).toEqual(
     isProof ? times.at(-1) : null,
   );
 });
