@@ -3,10 +3,12 @@ import { createFreshnessClaims } from './page/freshness-claims.js';
 import type { CheckedPage, CommittedPage, Next } from './page/page.js';
 import type { FeedMove, LeaseGrant } from './ports/index.js';
 import { createCatchUpReporter } from './progress/catch-up-reporter.js';
-import { createHiddenEndReporter, createStuckReporter } from './progress/stuck-reporter.js';
 import { Pages } from './read-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
 import { MAX_JOINED_PAGES } from './writer/join-pages.js';
+
+/** Number of pages, with no end between them, that the service refuses to list without filters, after which this is reported. */
+const REFUSED_PAGES = 10;
 
 /** The pages of the feed. Each is committed with the feed's cursor and what it proves about freshness. */
 export class FeedPages extends Pages {
@@ -17,8 +19,10 @@ export class FeedPages extends Pages {
   readonly maxCommits: number;
   readonly #claims = createFreshnessClaims();
   readonly #catchUp;
-  readonly #stuck;
-  readonly #hiddenEnd;
+  /** Number of pages since the last end that may have been the end, which the service does not show. */
+  #hiddenEnds = 0;
+  /** Null: the state that the previous process stored is not known. */
+  #isStuck: boolean | null = null;
 
   /** @param onCommitted called after the commit of each page */
   constructor(
@@ -30,8 +34,6 @@ export class FeedPages extends Pages {
     this.maxHeld = context.settings.maxHeldPages;
     this.maxCommits = context.settings.maxPageCommits;
     this.#catchUp = createCatchUpReporter(lease, context);
-    this.#stuck = createStuckReporter(lease, context);
-    this.#hiddenEnd = createHiddenEndReporter(context);
   }
 
   isLast(): boolean {
@@ -68,15 +70,27 @@ export class FeedPages extends Pages {
     this.reportLoadings(page);
     if (ending.failure !== undefined) throw ending.failure;
     if (next === 'end' || ending.possibleEnd?.isShort === true) this.#claims.ended(page);
-    const isRefused = next === 'unclear' && (items === 0 || ending.possibleEnd?.isShort === null);
-    this.#hiddenEnd.report({ isEnd: next === 'end', isRefused });
+    if (next === 'end') this.#hiddenEnds = 0;
+    // Its cursors belong to their filters, and move or are missing.
+    const isHidden = next === 'unclear' && (items === 0 || ending.possibleEnd?.isShort === null);
+    if (isHidden && ++this.#hiddenEnds === REFUSED_PAGES) observer.endHidden();
     this.onCommitted(page);
     this.#reportPolls(page, next);
     observer.caughtUp(next === 'end' ? page.polledAt : null);
     if (next === 'more') await this.#catchUp.pageCommitted(page);
     else await this.#catchUp.stop();
-    await this.#stuck.report(next === 'stuck');
+    await this.#reportStuck(next === 'stuck');
     return true;
+  }
+
+  /** Stores and reports whether the feed is stuck, if that has changed. After a failure of the store, the next page tries again. */
+  async #reportStuck(isStuck: boolean): Promise<void> {
+    const { store, observer } = this.context;
+    const before = this.#isStuck;
+    if (isStuck === before) return;
+    await store.storeStuck(this.lease, isStuck);
+    if (isStuck || before === true) observer.stuck(isStuck);
+    this.#isStuck = isStuck;
   }
 
   /** Reports each poll of a page. The last one has the outcome of the page; those before it had entries. */
