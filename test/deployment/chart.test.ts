@@ -19,10 +19,11 @@ import {
   runTemplate,
   testFolder,
 } from '../support/deployment/chart.js';
-import { describeChanges, type Fields, fieldsByKind } from '../support/deployment/fields.js';
+import { describeChanges, fieldsBelow, fieldsByKind } from '../support/deployment/fields.js';
 import { allContainers, environmentOf, mountedFiles, mountedSecrets, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
+import { readText } from '../support/documents.js';
 
 async function authorityFile(): Promise<string> {
   const path = join(await testFolder(), 'ca.crt');
@@ -47,8 +48,9 @@ describe('with Helm', () => {
 
   test('makes the manifests that were looked at', async () => {
     const { minimal, everything, ...others } = Object.fromEntries(CI_VALUES);
-    /** The fields of each kind, in the first set of values that has it. */
-    const known = new Map<string, Fields>();
+    /** The fields of each kind, in helm/rendered/ or else in the first set of values that has it. */
+    const known = new Map(fieldsByKind(readText('helm/rendered/deployment.yaml')));
+    known.set('PrometheusRule', fieldsBelow('PrometheusRule.spec', parse(readText('helm/rendered/alerts.yaml'))));
     const sections: string[] = [];
     for (const [name, file] of Object.entries({ minimal, ...others, everything })) {
       const { stdout, stderr } = await runTemplate(helm, file);
