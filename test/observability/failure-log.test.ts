@@ -5,7 +5,7 @@ import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { noResponseError } from '../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
-import { UnknownTimeZone } from '../../src/storage/reporting/time-zone.js';
+import { unknownTimeZone } from '../../src/storage/reporting/time-zone.js';
 import { MostlyBad } from '../../src/sync/writer/breaker.js';
 import { handClock, recordingLogger } from '../support/observed.js';
 
@@ -160,7 +160,7 @@ test.each([
   [databaseError({ code: '28P01', severity: 'FATAL' }), 'ScanfeedDatabaseUnavailable'],
   [databaseError({ code: '53100', severity: 'ERROR' }), 'ScanfeedDatabaseUnavailable'],
   [new SchemaMismatch('too new'), 'ScanfeedDatabaseUnavailable'],
-  [new UnknownTimeZone('Mars/Olympus'), 'ScanfeedDatabaseUnavailable'],
+  [unknownTimeZone('Mars/Olympus'), 'ScanfeedDatabaseUnavailable'],
 ])('names the runbook that has the kind of %s: %s', async (error, runbook) => {
   const { failures } = observed();
   failures.failed('feed', error, 9);

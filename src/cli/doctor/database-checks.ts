@@ -12,7 +12,7 @@ import { createFeeds } from '../../storage/feeds/feeds.js';
 import { findOrphaned } from '../../storage/feeds/forget-feed.js';
 import { AnotherService } from '../../storage/feeds/lease.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
-import { UnknownTimeZone } from '../../storage/reporting/time-zone.js';
+import { unknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { findOutdatedPaths } from '../../storage/schema/migrate.js';
@@ -212,7 +212,7 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
   const { connection, settings, server } = context;
   const zone = settings.reportingTimeZone;
   const { refreshes, additions, knowsZone } = await readSurroundings(connection, zone);
-  if (!knowsZone) return failing(new UnknownTimeZone(zone).message);
+  if (!knowsZone) return failing(unknownTimeZone(zone).message);
   if (refreshes.length > 0) {
     return warning(
       'the host sorts texts in another order than when indexes were built. Those of scanfeed do not depend on it, others in this database miss rows; run this as the owner of the database',

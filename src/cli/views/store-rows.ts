@@ -7,6 +7,7 @@ import type { StoredView } from '../../storage/reporting/report-view.js';
 import {
   createStoredIndex,
   dropStoredIndex,
+  findIndexesOn,
   listStoredIndexes,
   type StoredIndex,
 } from '../../storage/reporting/stored-indexes.js';
@@ -125,13 +126,4 @@ function requireColumns(view: StoredView, columns: readonly string[]): void {
   throw new CommandFailure(
     `${view.name} has no column ${JSON.stringify(unknown)} that can be indexed; see \`scanfeed views show ${view.name}\``,
   );
-}
-
-async function findIndexesOn(
-  view: string,
-  columns: readonly string[],
-  connection: StoreConnection,
-): Promise<readonly StoredIndex[]> {
-  const indexes = await listStoredIndexes(connection);
-  return indexes.filter((index) => index.view === view && index.columns.join() === columns.join());
 }

@@ -58,9 +58,18 @@ export async function createStoredIndex(
 }
 
 async function dropInvalid(connection: StoreConnection, view: string, columns: readonly string[]): Promise<void> {
-  for (const index of await listStoredIndexes(connection))
-    if (!index.valid && index.view === view && index.columns.join() === columns.join())
-      await dropStoredIndex(connection, index.name);
+  for (const index of await findIndexesOn(view, columns, connection))
+    if (!index.valid) await dropStoredIndex(connection, index.name);
+}
+
+/** Returns the indexes of a view on these columns. */
+export async function findIndexesOn(
+  view: string,
+  columns: readonly string[],
+  connection: StoreConnection,
+): Promise<readonly StoredIndex[]> {
+  const indexes = await listStoredIndexes(connection);
+  return indexes.filter((index) => index.view === view && index.columns.join() === columns.join());
 }
 
 /** Drops an index without blocking reports. Not in a transaction. */
