@@ -62,10 +62,7 @@ export class Organization {
 
   /** Adds the runs and corrections that the rates imply up to now. */
   advance(nowMs: number): void {
-    for (const at of this.#corrections.due(nowMs)) {
-      const scanId = this.#choose(at);
-      if (scanId !== null) this.#correct(scanId, {}, at, at);
-    }
+    for (const at of this.#corrections.due(nowMs)) this.correctAny({}, at);
   }
 
   /** Applies changed switches. Existing runs do not change. */
@@ -117,17 +114,11 @@ export class Organization {
     this.#evict();
   }
 
-  /** Raises a finished run's revision and delivers it again (interface 3, 4.2 rule 4). Null if there is no such run. */
-  correct(scanId: string, change: Correction, nowMs: number): RunVersion | null {
-    this.advance(nowMs);
-    return this.#correct(scanId, change, nowMs, nowMs);
-  }
-
   /** Corrects a random run, preferring recent ones. Returns null if there is none. */
   correctAny(change: Correction, nowMs: number): RunVersion | null {
     this.advance(nowMs);
     const scanId = this.#choose(nowMs);
-    return scanId === null ? null : this.#correct(scanId, change, nowMs, nowMs);
+    return scanId === null ? null : this.correct(scanId, change, nowMs);
   }
 
   find(scanId: string, nowMs: number): FoundRun | null {
@@ -141,7 +132,8 @@ export class Organization {
     return run.submittedAt <= nowMs ? { processing: this.#timeline.version(number) } : null;
   }
 
-  #correct(scanId: string, change: Correction, at: number, nowMs: number): RunVersion | null {
+  /** Raises a finished run's revision and delivers it again (interface 3, 4.2 rule 4). Null if there is no such run. */
+  correct(scanId: string, change: Correction, nowMs: number): RunVersion | null {
     const found = this.find(scanId, nowMs);
     if (found === null || 'processing' in found) return null;
     const old = found.version;
@@ -150,7 +142,7 @@ export class Organization {
     const oldPlace = live?.entry ?? { at: old.deliveredAt, order: number };
     const redelivery = change.redelivery ?? this.#switches.redelivery;
     const scripted = change.deliveredAt === undefined ? null : toMs(change.deliveredAt);
-    const deliveredAt = scripted ?? this.#redeliveryTime(oldPlace, at, redelivery);
+    const deliveredAt = scripted ?? this.#redeliveryTime(oldPlace, nowMs, redelivery);
     const placedAt = scripted === null && redelivery === 'in-place' ? oldPlace.at : deliveredAt;
     const version = reviseRun(this.#source, number, old, change, deliveredAt);
     if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
