@@ -29,13 +29,9 @@ export type StatusContext = StatusOptions & { readonly startedAt: string };
 
 type StatusRoute = (context: StatusContext, query: URLSearchParams) => Answer;
 
-/** A feed's page or its JSON. A valid name needs no escapes. */
-const FEED_PATH = /^\/feeds\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})(\/status\.json)?$/;
-
-const SINGLE_ROUTES: Readonly<Record<string, StatusRoute>> = {
-  '/status.json': (context) => answerOf(context.feeds()[0], reportOf),
-  '/': (context) => answerOf(context.feeds()[0], (feed) => pageOf(feed, context)),
-};
+/** The page or the JSON of a feed of the list, and of the only feed. A valid name needs no escapes. */
+const FEED_PATH = /^\/feeds\/(?<name>[A-Za-z0-9][A-Za-z0-9._-]{0,62})(?<json>\/status\.json)?$/;
+const ONLY_FEED_PATH = /^\/(?<json>status\.json)?$/;
 
 const LIST_ROUTES: Readonly<Record<string, StatusRoute>> = {
   '/status.json': ({ version, startedAt, feeds, invalid }) =>
@@ -45,23 +41,14 @@ const LIST_ROUTES: Readonly<Record<string, StatusRoute>> = {
 
 /** Returns the route for a path with the status of feeds, or undefined for other paths. */
 export function statusRoute(path: string, single: boolean): StatusRoute | undefined {
-  const routes = single ? SINGLE_ROUTES : LIST_ROUTES;
-  if (Object.hasOwn(routes, path)) return routes[path];
-  const [, name, json] = single ? [] : (FEED_PATH.exec(path) ?? []);
-  if (name === undefined) return undefined;
-  return (context) =>
-    answerOf(
-      context.feeds().find((feed) => feed.name === name),
-      json === undefined ? (feed) => pageOf(feed, context) : reportOf,
-    );
-}
-
-function answerOf(feed: ShownFeed | undefined, answer: (feed: ShownFeed) => Answer): Answer {
-  return feed === undefined ? textAnswer(404, 'no such feed runs; see / for all feeds') : answer(feed);
-}
-
-function reportOf(feed: ShownFeed): Answer {
-  return jsonAnswer(feed.report());
+  if (!single && Object.hasOwn(LIST_ROUTES, path)) return LIST_ROUTES[path];
+  const of = (single ? ONLY_FEED_PATH : FEED_PATH).exec(path)?.groups;
+  if (of === undefined) return undefined;
+  return (context) => {
+    const feed = context.feeds().find(({ name }) => single || name === of.name);
+    if (feed === undefined) return textAnswer(404, 'no such feed runs; see / for all feeds');
+    return of.json === undefined ? pageOf(feed, context) : jsonAnswer(feed.report());
+  };
 }
 
 function pageOf(feed: ShownFeed, { clock, single }: StatusContext): Answer {
