@@ -38,7 +38,7 @@ const NAMES: readonly AvoidedWord[] = [
   { pattern: /\b(?:SweepProgress|BackfillOutcome|BackfillTurn)\b/, instead: 'PassResult' },
   { pattern: /\b(?:takeTurns|STRETCH_MS)\b/, instead: 'runRepeatedly, SLICE_MS' },
   { pattern: /\bfeed-pauses\b/, instead: 'idle-gate' },
-  { pattern: /\b(?:cursor-witness|requireFeedCursor)\b/, instead: 'verify-organization, assertSameOrganization' },
+  { pattern: /\b(?:cursor-witness|requireFeedCursor)\b/, instead: 'isSameOrganization' },
   { pattern: /\bjson\/light\b/, instead: 'skip-large-values' },
   { pattern: /\bLOOK_MS\b/, instead: 'CHECK_INTERVAL_MS' },
   { pattern: /\bsparing-warnings\b/, instead: 'throttled-warnings' },

@@ -8,7 +8,7 @@ import type { Settings } from '../../settings/settings.js';
 import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
 import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
-import type { FeedContext } from '../../sync/context.js';
+import type { FeedSettings } from '../../sync/context.js';
 import type { Stage } from '../../sync/ports/index.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
 import { syncFeed } from '../../sync/sync-feed.js';
@@ -46,7 +46,7 @@ export function runFeed(
   { firstPollInMs, ...place }: FeedStart,
 ): RunningFeed {
   const { feed, service: serviceSettings } = settings;
-  const { clock, version, tracer } = shared;
+  const { clock, version, tracer, budget } = shared;
   const logger = shared.loggerOf(feed.name);
   const liveness = createLiveness(clock.monotonic);
   // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
@@ -85,11 +85,15 @@ export function runFeed(
       observer.ticked(firstPollInMs);
       await clock.sleep(firstPollInMs, signal);
     }
-    const context = feedContext(settings, shared, { service, store, leases, observer });
-    const { name, baseUrl } = context.settings.identity;
+    const { name, markdown, resolveConcurrency: concurrency } = feed;
+    const parts = { service, store, clock, budget };
+    const keptDays = settings.database.retention.runs;
+    const loader = createResultLoader({ ...parts, markdown, concurrency, keptDays });
+    const context = { ...parts, loader, leases, observer, settings: feedSettings(settings) };
     await syncFeed(context, signal, async (until) => {
       const contents = await readSchemaContents(schema.connection, name);
-      await assertOwnSchema({ ...place, baseUrl, schema: settings.database.schema }, contents, context.loader, until);
+      const { schema: own } = settings.database;
+      await assertOwnSchema({ ...place, baseUrl: serviceSettings.baseUrl, schema: own }, contents, loader, until);
     });
   };
   const stopped = follow().finally(async () => {
@@ -100,27 +104,15 @@ export function runFeed(
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-function feedContext(
-  { feed, service, reconcile, database }: Settings,
-  { clock, budget }: SharedParts,
-  { service: client, store, leases, observer }: Pick<FeedContext, 'service' | 'store' | 'leases' | 'observer'>,
-): FeedContext {
-  const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, resolveConcurrency: concurrency } = feed;
-  const keptDays = database.retention.runs;
+function feedSettings({ feed, service, reconcile, database }: Settings): FeedSettings {
+  const { name, filters, markdown, pageLimit: pageSize, keepHistory, start, pollIntervalMs, pendingRetryMs } = feed;
   return {
-    ...{ service: client, store, observer, clock, leases, budget },
-    loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
-    settings: {
-      identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
-      ...{ markdown, pageSize },
-      reconcile,
-      pollIntervalMs: feed.pollIntervalMs,
-      pendingRetryMs: feed.pendingRetryMs,
-      stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
-      maxHeldPages: MAX_HELD_PAGES,
-      // In a small pool, one connection is left for other statements.
-      maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
-      maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
-    },
+    identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
+    ...{ markdown, pageSize, reconcile, pollIntervalMs, pendingRetryMs },
+    stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+    maxHeldPages: MAX_HELD_PAGES,
+    // In a small pool, one connection is left for other statements.
+    maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
+    maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
   };
 }

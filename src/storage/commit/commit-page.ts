@@ -34,7 +34,7 @@ export function createCommits({ db, tables }: StoreConnection, settings: CommitS
     }
   };
   /** Commits one page, or several without entries. A feed that is fenced or locked among several is retried alone; the others do not wait for it. */
-  const commitPages = async (pages: FeedPages) => {
+  const commitPages = async (pages: PageCommits) => {
     const outcomes = await commit((now) => feedPage(tables, settings, pages, now));
     return pages.map((page) => outcomes.get(page.lease.feed) ?? (pages.length > 1 ? commitAlone(page) : FENCED));
   };
@@ -69,7 +69,7 @@ export function createCommits({ db, tables }: StoreConnection, settings: CommitS
 const CHECKPOINT_INTERVAL = sql.lit('5 minutes');
 
 /** One page; or several without entries, each of another feed. */
-export type FeedPages = readonly [PageCommit, ...PageCommit[]];
+type PageCommits = readonly [PageCommit, ...PageCommit[]];
 
 /**
  * Commits a page of the feed with its cursor and what it proves about freshness. A feed without a row in the answer is fenced:
@@ -83,7 +83,7 @@ export type FeedPages = readonly [PageCommit, ...PageCommit[]];
  * is not needed.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
-export function feedPage(tables: Tables, settings: CommitSettings, pages: FeedPages, now: number) {
+export function feedPage(tables: Tables, settings: CommitSettings, pages: PageCommits, now: number) {
   const [page] = pages;
   return sql<CommitRow>`
 WITH sent AS MATERIALIZED (
@@ -156,7 +156,7 @@ const COMPLETE_AS_OF = sql`CASE WHEN held.from_cursor IS NOT NULL OR feed.resume
  * arrives. The difference from the real time, in either direction, is subtracted: it is the time that the statement was on the way,
  * or by how much the clock was set back. Without an earlier answer, nothing is claimed.
  */
-function sentPages(pages: FeedPages, { databaseClock }: CommitSettings, now: number): RawBuilder<unknown> {
+function sentPages(pages: PageCommits, { databaseClock }: CommitSettings, now: number): RawBuilder<unknown> {
   const reachedAt = (instant: number | null) => (instant === null ? null : databaseClock.reachedAt(instant));
   const columns: readonly Column[] = [
     ['feed', 'text', ({ lease }) => lease.feed],
@@ -180,7 +180,7 @@ function sentPages(pages: FeedPages, { databaseClock }: CommitSettings, now: num
 type Column = readonly [name: string, type: string, read: (page: PageCommit) => unknown];
 
 /** A single row has no arrays: PostgreSQL expects ten rows of an array and would plan the statement each time. */
-function pageRows(columns: readonly Column[], pages: FeedPages): RawBuilder<unknown> {
+function pageRows(columns: readonly Column[], pages: PageCommits): RawBuilder<unknown> {
   const [page, ...others] = pages;
   if (others.length === 0) {
     return sql`(VALUES (${sql.join(columns.map(([, type, read]) => sql`${read(page)}::${sql.raw(type)}`))}))`;

@@ -2,15 +2,16 @@ import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-entries.js';
+import { cursorRejection } from '../page/cursors.js';
 import { reachesBeyond } from '../page/end-of-feed.js';
 import type { CheckedPage, CommittedPage, Next } from '../page/page.js';
-import { readServiceDate } from '../page/probe.js';
+import { listsAnything, readServiceDate } from '../page/probe.js';
 import { possibleDelivery } from '../page/service-clock.js';
 import type { LeaseGrant, Pass, PassKind, PassMove, Position, ReadingPace, SyncObserver } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
 import { Pages } from '../read-pages.js';
 import { findOverlap, isRejected } from '../recovery/recover-cursor.js';
-import { assertSameOrganization } from '../recovery/verify-organization.js';
+import { CursorRejected } from '../recovery/rejected-cursor.js';
 import type { IdleGate } from '../waiting/idle-gate.js';
 import { withTimeout } from '../waiting/with-timeout.js';
 import { PASS_POLICIES, type PassPolicy } from './pass-policy.js';
@@ -23,6 +24,10 @@ const MAX_HELD_PAGES = 10;
 
 /** Maximum time that a page waits for the feed to be idle, milliseconds. After that it is discarded and read again later. */
 const IDLE_TIMEOUT_MS = 10_000;
+
+/** A pass waits until the feed continues from another position, or holds as long as the feed does. */
+const FEED_REJECTED =
+  "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: passes store nothing until the feed continues";
 
 /** Reads the pages of a pass in slices, and commits each with the position after it. */
 export class PassPages extends Pages {
@@ -98,7 +103,7 @@ export class PassPages extends Pages {
       return { cursor, since };
     }
     if (deliveredUpTo === null) return { cursor: null, since };
-    const probe = { filters: context.settings.identity.filters, start: { since: deliveredUpTo } };
+    const probe = { filters: context.read.filters, start: { since: deliveredUpTo } };
     const serviceDate = await readServiceDate(probe, 'background', context, signal);
     const read = { deliveredUpTo, startSince: since, feed: this.lease.feed };
     const overlap = await findOverlap(read, this.#rejected.refusal, serviceDate, 'background', context, signal);
@@ -112,15 +117,29 @@ export class PassPages extends Pages {
   }
 
   protected async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
-    const { idle, lease, context } = this;
-    const { clock } = context;
+    const { idle } = this;
+    const { clock } = this.context;
     if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
     signal.throwIfAborted();
-    await assertSameOrganization(page, lease, context, signal);
+    if (page.at.cursor === null) await this.#assertFeedIsAccepted(signal);
     // A full page before the end may have its times from the answer. Nothing on it is left to the cursor, which is far ahead.
     const { until } = this.#pass;
     const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
     return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, clock.now()) : page;
+  }
+
+  /**
+   * Checks that the service still accepts the feed's own cursor, before a page that was requested without a cursor is stored. If the key
+   * belongs to another organization, so does such a page, and nothing in it shows that. If the cursor is rejected, the feed determines
+   * the organization (promise 8), which is impossible once runs of another one are stored.
+   */
+  async #assertFeedIsAccepted(signal: AbortSignal): Promise<void> {
+    const { service, store, read } = this.context;
+    const { cursor } = await store.readPosition(this.lease.feed);
+    if (cursor === null) return;
+    await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
+      throw cursorRejection(error) === null ? error : new CursorRejected(FEED_REJECTED, error);
+    });
   }
 
   moveBy(page: CheckedPage): PassMove {
