@@ -4,6 +4,7 @@ import { connectStore } from '../../../src/storage/connection/store-connection.j
 import { buildViews } from '../../../src/storage/reporting/build-views.js';
 import { countNewChanges, findNewFields, type SkippedDocument } from '../../../src/storage/reporting/new-documents.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
+import { countUnfitValues } from '../../../src/storage/reporting/unfit-values.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -78,6 +79,7 @@ describe('a refresh', () => {
     expect(await build()).toMatchObject({ failed: [] });
     await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE name = 'document_rechnung'`);
     expect(await build()).toMatchObject({ failed: [] });
+    expect(await countUnfitValues(bench.connection)).toEqual([]);
     await bench.rows(sql.raw(intact?.text ?? ''));
     const [searched] = await bench.rows(sql<{ times: number }>`SELECT last_value::int AS times FROM public.searched`);
     expect(searched?.times).toBeGreaterThan(2);
