@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
+import { FIRST_VALUE_COLUMNS } from '../tables/run-columns.js';
 
 /** What has changed around the tables: facts for people. */
 interface Surroundings {
@@ -31,7 +32,10 @@ export async function readSurroundings({ db, tables }: StoreConnection, zone: st
       ARRAY(SELECT 'the column ' || relname || '.' || attname FROM extended JOIN pg_attribute ON attrelid = oid
         WHERE attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NULL) AS columns,
       ARRAY(SELECT conname::text FROM extended JOIN pg_constraint ON conrelid = extended.oid
-        WHERE contype IN ('c', 'f', 'u', 'x')) AS constraints,
+        WHERE contype IN ('c', 'f', 'u', 'x')
+        UNION ALL
+        SELECT 'NOT NULL of ' || relname || '.' || attname FROM extended JOIN pg_attribute ON attrelid = oid
+        WHERE attnotnull AND attname = ANY (${FIRST_VALUE_COLUMNS})) AS constraints,
       EXISTS (SELECT FROM pg_timezone_names WHERE lower(name) = lower(${zone})) AS knows_zone`.execute(db);
   const [{ refreshes = [], columns = [], constraints = [], knows_zone: knowsZone = true } = {}] = rows;
   const added = constraints.filter((name) => !OWN.test(name)).map((name) => `the constraint ${name}`);

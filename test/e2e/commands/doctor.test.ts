@@ -164,12 +164,16 @@ describe('doctor checks of the surroundings', () => {
 
   it('names columns and constraints that were added to the tables', async () => {
     const alter = (change: string) => sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`.execute(bench.database.sql);
-    await alter("ADD approved_by text, ADD CONSTRAINT partner_known CHECK (partner_name <> 'x')");
-    afterwards(() => alter('DROP approved_by, DROP CONSTRAINT partner_known'));
+    await alter(
+      "ADD approved_by text, ADD CONSTRAINT partner_known CHECK (partner_name <> 'x'), ALTER completed_at SET NOT NULL",
+    );
+    afterwards(() => alter('DROP approved_by, DROP CONSTRAINT partner_known, ALTER completed_at DROP NOT NULL'));
     expect(await examine()).toMatchObject({
       surroundings: {
         outcome: 'warning',
-        message: expect.stringContaining('the column runs.approved_by, the constraint partner_known'),
+        message: expect.stringContaining(
+          'the column runs.approved_by, the constraint partner_known, the constraint NOT NULL of runs.completed_at',
+        ),
       },
     });
   });
