@@ -14,11 +14,11 @@ const INTRODUCTION = `# Settings
 scanfeed is configured by environment variables, and for several feeds in one process by [a file](#the-feeds-file) that
 overrides some of them. At its start it checks all of them and reports every mistake with the name of the variable; if there
 is one, it exits with code 78. An empty variable counts as not set. Unknown variables whose name begins with \`SCANFEED_\`
-are ignored with a warning.
+are ignored; \`scanfeed run\` and \`scanfeed doctor\` warn of them.
 
 - **Durations** are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`; **sizes** \`64MiB\` (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`).
 - **Secrets** (marked 🔒) can be read from a file instead: \`NAME_FILE\` is its path. Trailing line breaks are ignored. Only
-  one of the two variables may be set. Secrets are never shown.
+  one of the two variables can be set. Secrets are never shown.
 - **Files** are read again, so that what they contain can be rotated without a restart. While a file is missing or invalid, the last
   valid value counts, and a warning names its variable. The key is read for each request. The role and the password of the database,
   and the files of \`PGSSLROOTCERT\`, \`PGSSLCERT\` and \`PGSSLKEY\`, are read for each new connection; a new host or database needs a
@@ -93,8 +93,8 @@ exits with code 78.
 | \`verify-ca\` | yes | its issuer, by \`sslrootcert\` |
 | \`verify-full\` | yes | its issuer, by \`sslrootcert\`, and the host's name |
 
-There are two differences from libpq. \`allow\` is treated as \`prefer\`. With either of them, a connection that the server
-refuses after TLS was negotiated is not retried without TLS. Connections through a Unix socket are not encrypted.
+There are two differences from libpq. \`allow\` is treated as \`prefer\`. With both, a connection that the server refuses after TLS was
+negotiated is not retried without TLS. Connections through a Unix socket are not encrypted.
 \`channel_binding=require\` is treated as \`prefer\`, with a warning. The supported URL parameters are \`host\`, \`port\`, \`user\`,
 \`password\`, \`dbname\`, \`sslmode\`, \`sslrootcert\`, \`sslcert\`, \`sslkey\`, \`sslnegotiation\` and \`channel_binding\`. Parameters
 for time limits, keep-alive, names and encoding have no effect; any other parameter is a mistake. When a file with a URL
