@@ -27,7 +27,7 @@ export interface WatchContext {
   readonly join: () => Promise<void>;
   /** Returns how long a schema counts as usable after a check, milliseconds. Reading the feeds requires that. */
   readonly usableMs: () => number;
-  /** Called regularly while the schema is being prepared: a migration may take hours, and is no reason to restart the process. */
+  /** Called regularly while the schema is being prepared: a migration may take hours, and is not a reason to restart the process. */
   readonly onPreparing: () => void;
   /** Called with each change of a logged outage of the setup of the reports. */
   readonly onOutage?: (outage: Outage) => void;
@@ -59,7 +59,8 @@ export function watchSchema(
     // Usually nothing is to be granted; then no direct connection is opened for each of a thousand schemas.
     if ((await inspectReaderRole(connectStore(database, settings.schema), readerRole)).reads) return;
     if (await limitDirect(() => prepareReaderRole(settings, readerRole, stop), { signal: stop })) return;
-    const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
+    const remedy =
+      'the role of the daemon lacks the privilege to grant them; run the statements that `scanfeed migrate` prints';
     logger.warn('reader role lacks rights', { role: readerRole, remedy });
   };
   const prepareTimeZone = async () => {

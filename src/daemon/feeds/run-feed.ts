@@ -49,7 +49,7 @@ export function runFeed(
   const { clock, version, tracer, budget } = shared;
   const logger = shared.loggerOf(feed.name);
   const liveness = createLiveness(clock.monotonic);
-  // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
+  // A statement that is cut off from the server delays the stop, and is not a reason to restart the process.
   signal.addEventListener('abort', () => liveness.ticked(STOP_MS), { once: true });
   const tick = (nextStepMs: number) => {
     if (!signal.aborted) liveness.ticked(nextStepMs);

@@ -36,7 +36,7 @@ const PASSWORD =
 const REFUSED: Readonly<Record<string, (login: Login) => string>> = {
   '28P01': ({ at, role }) => `${at} refused the password of ${role}; ${PASSWORD}`,
   '28000': ({ at, role, database }) =>
-    `${at} refused ${role} access to the database ${database}; check that the role exists and may log in, and pg_hba.conf (host, database, role, TLS)`,
+    `${at} refused ${role} access to the database ${database}; check that the role exists and is allowed to log in, and pg_hba.conf (host, database, role, TLS)`,
   '3D000': ({ at, database }) => `${at} has no database ${database}; create it, or correct DATABASE_URL or PGDATABASE`,
   '42501': ({ at, role, database }) => `${at} refused ${role} access to the database ${database}; GRANT CONNECT on it`,
   '53300': ({ at }) =>

@@ -18,7 +18,7 @@ import {
 export interface NamingContext {
   /** Names of the relations in the schema of the reports. */
   readonly takenNames: ReadonlySet<string>;
-  /** Reserved words, which are no names of columns. */
+  /** Reserved words, which cannot be names of columns. */
   readonly reserved: ReadonlySet<string>;
 }
 
