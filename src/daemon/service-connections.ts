@@ -7,6 +7,9 @@ import { createRateLimit } from '../service/http/rate-limit.js';
 import type { ServiceSettings } from '../settings/settings.js';
 import { largestAnswerBytes } from './memory.js';
 
+/** Interval at which the file of a key is read while the service refuses the key, milliseconds. */
+const KEY_CHECK_MS = 1_000;
+
 /**
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
  * @param connections maximum number of connections to each address
@@ -35,7 +38,10 @@ export function createServiceConnections(connections: number, clock: Clock) {
         /** Sends requests at once. */
         client,
         /** Sends requests at the rate of the settings, and none before the time that the service asked for. */
-        service: obeyRetryAfter(shared.limitRate(client), clock),
+        service: {
+          ...obeyRetryAfter(shared.limitRate(client), clock),
+          keyChanged: settings.apiKeyFile === null ? undefined : changeOf(settings.readApiKey, clock),
+        },
         /** Cancels its running requests. */
         close: () => client.close(),
       };
@@ -43,5 +49,13 @@ export function createServiceConnections(connections: number, clock: Clock) {
     close: async (): Promise<void> => {
       await shared?.dispatcher.destroy();
     },
+  };
+}
+
+/** Returns a function that resolves when a value differs from what it was at the call, or the signal aborts. */
+function changeOf(read: () => Promise<string>, clock: Clock) {
+  return async (signal: AbortSignal): Promise<void> => {
+    const before = await read();
+    while (!signal.aborted && (await read()) === before) await clock.sleep(KEY_CHECK_MS, signal);
   };
 }

@@ -4,7 +4,7 @@ import type { MemoryBudget } from './memory/memory-budget.js';
 import type { ReadSettings } from './page/read-page.js';
 import type { FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
 import type { ResultLoader } from './results/resolve-truncated.js';
-import type { DatabaseRecovery } from './retry/database-recovery.js';
+import type { FailurePauses } from './retry/failure-pauses.js';
 import type { WakeUp } from './waiting/wake-up.js';
 
 /** Intervals of recent and full passes, and how far back recent passes read. Milliseconds; null: no passes of that kind. */
@@ -50,7 +50,7 @@ export interface FeedContext {
 /** Additional parts that the tasks of a leader share. */
 export interface LeaderContext extends FeedContext {
   readonly read: ReadSettings;
-  readonly recovery: DatabaseRecovery;
+  readonly recovery: FailurePauses;
   /** Wakes the retries of pending results once a page was committed whose results are pending only for lack of memory. */
   readonly retryWakeUp: WakeUp;
 }

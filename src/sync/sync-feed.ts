@@ -10,7 +10,7 @@ import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant, Position } from './ports/index.js';
 import { retryPending } from './results/retry-pending.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
-import { createDatabaseRecovery } from './retry/database-recovery.js';
+import { createFailurePauses } from './retry/failure-pauses.js';
 import { createIdleGate, type IdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
 import { createWakeUp } from './waiting/wake-up.js';
@@ -31,7 +31,7 @@ export async function syncFeed(
   const context: LeaderContext = {
     ...feedContext,
     read: { filters: identity.filters, markdown, limit: createPageLimit(pageSize, budget.bytes, observer.pageLimited) },
-    recovery: createDatabaseRecovery(clock),
+    recovery: createFailurePauses(clock, feedContext.service),
     retryWakeUp: createWakeUp(clock),
   };
   const { leases } = context;

@@ -5,6 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createServiceConnections } from '../../src/daemon/service-connections.js';
 import { settingsWith } from '../support/settings.js';
+import { VirtualClock } from '../support/virtual-clock.js';
 
 it('sends no request of a feed for a single run before the time that the service asked for', async () => {
   let requests = 0;
@@ -23,4 +24,26 @@ it('sends no request of a feed for a single run before the time that the service
     await expect(sent).rejects.toMatchObject({ status: 429 });
   }
   expect(requests).toBe(1);
+});
+
+it('notices when the file of the key changes', async () => {
+  const clock = new VirtualClock();
+  const contents = { '/key': 'first' };
+  const connections = createServiceConnections(1, clock);
+  onTestFinished(connections.close);
+  const settings = settingsWith({ SCANFEED_API_KEY: undefined, SCANFEED_API_KEY_FILE: '/key' }, contents);
+  const { service } = connections.open(settings.service);
+  let changed = 0;
+  void service.keyChanged?.(new AbortController().signal).then(() => (changed += 1));
+  await clock.advance(60_000);
+  expect(changed).toBe(0);
+  contents['/key'] = 'second';
+  await clock.advance(2_000);
+  expect(changed).toBe(1);
+});
+
+it('expects no change of a key that is not in a file', () => {
+  const connections = createServiceConnections(1, systemClock);
+  onTestFinished(connections.close);
+  expect(connections.open(settingsWith({}).service).service.keyChanged).toBeUndefined();
 });

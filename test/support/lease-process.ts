@@ -5,7 +5,7 @@ import { keepLease } from '../../src/sync/lease/keep-lease.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
 import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore, LeaseGrant, ProcessStore } from '../../src/sync/ports/index.js';
-import { createDatabaseRecovery } from '../../src/sync/retry/database-recovery.js';
+import { createFailurePauses } from '../../src/sync/retry/failure-pauses.js';
 import { linkedSignal } from '../../src/sync/waiting/linked-signal.js';
 import { ModelService } from '../simulation/model-service.js';
 import { engineContext, processLease, usableSchema } from './engine.js';
@@ -116,7 +116,7 @@ export class LeaseProcess {
     const { signal } = this.#stop;
     const context = {
       ...defaults,
-      recovery: createDatabaseRecovery(defaults.clock),
+      recovery: createFailurePauses(defaults.clock, defaults.service),
     } as unknown as LeaderContext;
     leases.follow(feed);
     while (!signal.aborted) {

@@ -97,11 +97,13 @@ export interface PageService {
   ): Promise<RawPage>;
 }
 
-/** The service, as the engine uses it. Both methods reject with a {@link Failure} or with the signal's reason. */
+/** The service, as the engine uses it. Requests reject with a {@link Failure} or with the signal's reason. */
 export interface FeedService extends PageService {
   readRun(
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal: AbortSignal,
   ): Promise<RawRun>;
+  /** Resolves when the key differs from the present one, or the signal aborts. Undefined: the key never changes. */
+  readonly keyChanged?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }

@@ -6,7 +6,7 @@ import type { CheckedEntry } from '../../../src/sync/page/check-entries.js';
 import { createPageLimit } from '../../../src/sync/page/page-limit.js';
 import { prefetchPages } from '../../../src/sync/prefetch/prefetch-pages.js';
 import type { ResultLoader } from '../../../src/sync/results/resolve-truncated.js';
-import { createDatabaseRecovery } from '../../../src/sync/retry/database-recovery.js';
+import { createFailurePauses } from '../../../src/sync/retry/failure-pauses.js';
 import { createWakeUp } from '../../../src/sync/waiting/wake-up.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -28,7 +28,7 @@ function readingOf(service: ModelService, maxHeld = 20, over: Partial<FeedContex
   const start = { cursor: null, since: null };
   const options = { priority: 'feed', maxHeld, isLast: () => false } as const;
   const read = { filters: DEFAULT_FILTERS, markdown: false, limit: createPageLimit(10, context.budget.bytes) };
-  const leader = { read, recovery: createDatabaseRecovery(systemClock), retryWakeUp: createWakeUp(systemClock) };
+  const leader = { read, recovery: createFailurePauses(systemClock, {}), retryWakeUp: createWakeUp(systemClock) };
   return prefetchPages(start, null, options, { ...context, ...leader, ...over }, new AbortController().signal);
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createDatabaseRecovery } from '../../../src/sync/retry/database-recovery.js';
+import { createFailurePauses } from '../../../src/sync/retry/failure-pauses.js';
 import { ModelFailure, StoreFailure } from '../../simulation/model-failure.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -8,7 +8,7 @@ const PAUSE_MS = 60_000;
 /** When a pause ends, in milliseconds, if a renewal is answered before it and after a second. */
 async function pauseAfter(failure: ModelFailure): Promise<number> {
   const clock = new VirtualClock();
-  const { answered, pauseAfterFailure } = createDatabaseRecovery(clock);
+  const { answered, pauseAfterFailure } = createFailurePauses(clock, {});
   answered();
   const paused = pauseAfterFailure(failure, PAUSE_MS, new AbortController().signal).then(clock.monotonic);
   await clock.advance(1_000);
@@ -27,4 +27,21 @@ it.each([
   ['the service asked for the pause', new ModelFailure('http_429', 'retry', PAUSE_MS)],
 ])('does not end the pause when %s', async (_, failure) => {
   expect(await pauseAfter(failure)).toBe(PAUSE_MS);
+});
+
+it.each([
+  ['ends the pause of a refusal when the key changes', new ModelFailure('http_401', 'hold'), 1_000],
+  ['does not end the pause of another failure when the key changes', new ModelFailure('connection'), PAUSE_MS],
+])('%s', async (_, failure, endsAt) => {
+  const clock = new VirtualClock();
+  let listening = 0;
+  const keyChanged = async (signal: AbortSignal) => {
+    listening += 1;
+    await clock.sleep(1_000, signal);
+    listening -= 1;
+  };
+  const { pauseAfterFailure } = createFailurePauses(clock, { keyChanged });
+  const paused = pauseAfterFailure(failure, PAUSE_MS, new AbortController().signal).then(clock.monotonic);
+  expect(await clock.run(paused)).toBe(endsAt);
+  expect(listening).toBe(0);
 });
