@@ -73,7 +73,7 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
       to: last.next,
       batch: batchOf(pages.flatMap(({ checked }) => checked.entries)),
       quarantine: [],
-      freshness: { end: 'no', polledAt, lastDelivered: polledAt, lastDeliveredAt },
+      freshness: { end: 'no', polledAt, completeUpTo: polledAt, lastDeliveredAt },
     };
     from = last.next;
   }

@@ -65,15 +65,12 @@ export class FeedPages extends Pages {
 
   protected async committed(page: CommittedPage, next: Next): Promise<boolean> {
     const { observer } = this.context;
-    const { ending, items } = page;
+    const { ending } = page;
     observer.freshness(page.asOf);
     this.reportLoadings(page);
+    // Only a request that would have shown the end failed: what was committed is reported, but nothing that follows from the end.
     if (ending.failure !== undefined) throw ending.failure;
-    if (next === 'end' || ending.possibleEnd?.isShort === true) this.#claims.ended(page);
-    if (next === 'end') this.#hiddenEnds = 0;
-    // Its cursors belong to their filters, and move or are missing.
-    const isHidden = next === 'unclear' && (items === 0 || ending.possibleEnd?.isShort === null);
-    if (isHidden && ++this.#hiddenEnds === REFUSED_PAGES) observer.endHidden();
+    this.#noteEnd(page, next);
     this.onCommitted(page);
     this.#reportPolls(page, next);
     observer.caughtUp(next === 'end' ? page.polledAt : null);
@@ -81,6 +78,15 @@ export class FeedPages extends Pages {
     else await this.#catchUp.stop();
     await this.#reportStuck(next === 'stuck');
     return true;
+  }
+
+  #noteEnd(page: CommittedPage, next: Next): void {
+    const { ending, items } = page;
+    if (next === 'end' || ending.possibleEnd?.isShort === true) this.#claims.ended(page);
+    if (next === 'end') this.#hiddenEnds = 0;
+    // Its cursors belong to their filters, and move or are missing.
+    const isHidden = next === 'unclear' && (items === 0 || ending.possibleEnd?.isShort === null);
+    if (isHidden && ++this.#hiddenEnds === REFUSED_PAGES) this.context.observer.endHidden();
   }
 
   /** Stores and reports whether the feed is stuck, if that has changed. After a failure of the store, the next page tries again. */

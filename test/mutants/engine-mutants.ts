@@ -24,7 +24,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       writePages,
       ': store.commitPage({ ...move, ...content });',
       `: store
-          .commitPage({ ...move, freshness: { ...move.freshness, end: 'no', lastDelivered: null, lastDeliveredAt: null }, batch: [], quarantine: [] })
+          .commitPage({ ...move, freshness: { ...move.freshness, end: 'no', completeUpTo: null, lastDeliveredAt: null }, batch: [], quarantine: [] })
           .then(() => store.commitPage({ ...move, from: move.to, ...content }));`,
     ),
   ),

@@ -19,7 +19,7 @@ it('reports no broken promise when results and a page are committed at the same 
   const request = { filters: traits.filters, start: { beginning: true }, limit: 10, markdown: false } as const;
   const page = await clock.run(service.readPage(request, new AbortController().signal));
   const empty = { batch: batchOf([]), quarantine: [] };
-  const freshness = { end: 'no' as const, polledAt: clock.monotonic(), lastDelivered: null, lastDeliveredAt: null };
+  const freshness = { end: 'no' as const, polledAt: clock.monotonic(), completeUpTo: null, lastDeliveredAt: null };
   await Promise.all([
     store.commitResults(lease, empty.batch),
     store.commitPage({ lease, from: null, to: page.nextCursor, freshness, ...empty }),

@@ -403,12 +403,12 @@ export class ModelStore implements FeedStore, ProcessStore {
   /** Updates the freshness. Converts ages to times of the database's clock. */
   #refresh(
     feed: ModelFeed,
-    { polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim,
+    { polledAt, completeUpTo, lastDeliveredAt }: FreshnessClaim,
     isEnd: boolean,
     rewoundToTime: boolean,
   ): void {
     const timeOf = (instant: number) => this.now() - Math.max(0, this.#settings.monotonic() - instant);
-    const complete = isEnd ? polledAt : lastDelivered;
+    const complete = isEnd ? polledAt : completeUpTo;
     if (complete !== null && !rewoundToTime) {
       feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, timeOf(complete));
     }

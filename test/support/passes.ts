@@ -15,7 +15,7 @@ export async function feedAtEnd(
   over: Partial<FeedIdentity> & Pick<FeedIdentity, 'name'>,
 ): Promise<TestFeed> {
   const feed = await bench.takeFeed(over);
-  const freshness = { end: 'yes' as const, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null };
+  const freshness = { end: 'yes' as const, polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: null };
   await feed.commit([], { freshness });
   return feed;
 }

@@ -226,7 +226,7 @@ export class StoreHistory {
     return {
       end: pick(['yes', 'ifNothingNew', 'no']),
       polledAt: age(),
-      lastDelivered: pick([null, age()]),
+      completeUpTo: pick([null, age()]),
       lastDeliveredAt: pick([null, this.#time()]),
     };
   }

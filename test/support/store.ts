@@ -70,7 +70,7 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
 export const claimNothing = (): FreshnessClaim => ({
   end: 'no',
   polledAt: performance.now(),
-  lastDelivered: null,
+  completeUpTo: null,
   lastDeliveredAt: null,
 });
 

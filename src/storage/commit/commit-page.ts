@@ -12,7 +12,7 @@ import { prunedHistory } from './position.js';
 
 /**
  * Creates the commits of the store. Each is one statement, so that no error inside it can be swallowed and an unknown outcome
- * leaves either everything or nothing. Returns `fenced` if the lease was lost or another position is stored.
+ * leaves either everything or nothing. `test/storage/commit/statements/` has them as PostgreSQL receives them. Returns `fenced` if the lease was lost or another position is stored.
  */
 export function createCommits({ db, tables }: StoreConnection, settings: CommitSettings): CommitStore {
   const { monotonic, databaseClock } = settings;
@@ -167,7 +167,7 @@ function sentPages(pages: PageCommits, { databaseClock }: CommitSettings, now: n
     ['end_claim', 'text', ({ freshness }) => freshness.end],
     ['last_delivered_at', 'timestamptz', ({ freshness }) => freshness.lastDeliveredAt?.toISOString() ?? null],
     ['polled_reached', 'double precision', ({ freshness }) => reachedAt(freshness.polledAt)],
-    ['delivered_reached', 'double precision', ({ freshness }) => reachedAt(freshness.lastDelivered)],
+    ['delivered_reached', 'double precision', ({ freshness }) => reachedAt(freshness.completeUpTo)],
     ['sent_reached', 'double precision', () => reachedAt(now)],
   ];
   const dated = (instant: string) => sql`to_timestamp((${sql.id(`${instant}_reached`)}

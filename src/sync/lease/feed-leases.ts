@@ -99,7 +99,7 @@ export class FeedLeases {
   take(feed: FeedIdentity, storedHolder: string | null, signal: AbortSignal): Promise<LeaseGrant | null> {
     const { process, schema } = this;
     const take = async () => {
-      if (!process.mayTake(feed.name, storedHolder)) return null;
+      if (!process.reserve(feed.name, storedHolder)) return null;
       let lease: LeaseGrant | null = null;
       try {
         this.#perhapsTaken.add(feed.name);

@@ -12,8 +12,8 @@ export class FeedShare {
   readonly #freeSince = new Map<string, number>();
   /** Numbers of feeds that the other living processes follow. */
   #others: ReadonlyMap<string, number> = new Map();
-  /** Number of feeds that it took beyond its share because no other process did; they are not surplus. */
-  #beyondShare = 0;
+  /** Those that it took beyond its share because no other process did; they are not surplus. */
+  readonly #beyondShare = new Set<string>();
   #surplus = new Set<string>();
   #decidedAt = Number.NEGATIVE_INFINITY;
 
@@ -45,7 +45,7 @@ export class FeedShare {
     if (isSame) return false;
     // The shares have changed, so other processes may now take feeds that they left free before.
     this.#freeSince.clear();
-    this.#beyondShare = 0;
+    this.#beyondShare.clear();
     this.#surplus.clear();
     return true;
   }
@@ -62,26 +62,27 @@ export class FeedShare {
   }
 
   /**
-   * Returns whether the process may take a feed, which then counts until it is released. Beyond its share, it may take only a feed
-   * that was free for the time to live while the set of processes was unchanged: no other one follows it.
+   * Reserves a feed, which counts until it is released. Returns false if the process may not take it: beyond its share, it may take only
+   * a feed that was free for the time to live while the set of processes was unchanged: no other one follows it.
    * @param othersFrom from when on this process, and perhaps all others, may take feeds from others
    */
-  mayTake(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
+  reserve(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
     if (this.#led.size >= this.#limit()) {
       if (Math.min(this.freeForMs(feed, now), now - othersFrom) < this.ttlMs) return false;
-      this.#beyondShare += 1;
+      this.#beyondShare.add(feed);
     }
     this.#led.add(feed);
     return true;
   }
 
-  /** Takes a feed, even beyond the share, that already belongs to this process. */
-  takeOwn(feed: string): void {
+  /** Reserves a feed, even beyond the share, that already belongs to this process. */
+  reserveOwn(feed: string): void {
     this.#led.add(feed);
   }
 
   release(feed: string): void {
     this.#led.delete(feed);
+    this.#beyondShare.delete(feed);
     this.#surplus.delete(feed);
   }
 
@@ -114,6 +115,6 @@ export class FeedShare {
   #limit(): number {
     const feeds = this.#followed.size;
     const processes = [...this.#others.values()].reduce((sum, other) => sum + Math.min(1, other / feeds), 1);
-    return Math.ceil(feeds / processes) + this.#beyondShare;
+    return Math.ceil(feeds / processes) + this.#beyondShare.size;
   }
 }

@@ -98,17 +98,17 @@ export class ProcessLease {
   }
 
   /**
-   * Returns whether this process may take a feed, which then counts until it is released. After its own lease was lost it takes none from
-   * others for the time to live: a failover, a pause or a jump of the clock may have ended the leases of all processes alike.
+   * Reserves a feed in the share of this process; returns false if it may not take the feed now. After its own lease was lost it takes
+   * none from others for the time to live: a failover, a pause or a jump of the clock may have ended the leases of all processes alike.
    */
-  mayTake(feed: string, storedHolder: string | null): boolean {
+  reserve(feed: string, storedHolder: string | null): boolean {
     const now = this.clock.monotonic();
     if (now >= this.aliveUntil()) return false; // others would take it from this process at once
     if (storedHolder === this.holder) {
-      this.share.takeOwn(feed);
+      this.share.reserveOwn(feed);
       return true;
     }
-    return (storedHolder === null || now >= this.#takesFrom) && this.share.mayTake(feed, now, this.#takesFrom);
+    return (storedHolder === null || now >= this.#takesFrom) && this.share.reserve(feed, now, this.#takesFrom);
   }
 
   /**

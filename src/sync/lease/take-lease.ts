@@ -52,7 +52,7 @@ export async function takeLease(
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      if (!mayTake(feed, leases.process.holder, identity)) {
+      if (!isWorthAnAttempt(feed, leases.process.holder, identity)) {
         observer.recovered('lease');
         failures = 0;
         continue;
@@ -92,7 +92,7 @@ async function attemptToTake(
  * Returns whether an attempt may succeed, or fails with an error that an operator needs to see: the feed belongs to another service.
  * A feed may already name this process: the answer to an attempt was lost, or a command has raised the epoch.
  */
-function mayTake(
+function isWorthAnAttempt(
   { status: { leaseHolder, baseUrl }, holder }: StoredFeed,
   own: string,
   identity: FeedIdentity,

@@ -13,8 +13,21 @@ export const IS_UNCLEAR: Ending = { claim: 'no', isUnclear: true, possibleEnd: n
 export const IS_LAST: Ending = { claim: 'yes', isUnclear: false, possibleEnd: null };
 
 /**
- * Returns whether a page that does not lead further is the end of the feed. A short dead end is, if it was one already when the page
- * before was read, and its commit shows that it has nothing new (promise 10).
+ * Returns whether a page is the end of the feed (promise 10). *Listed* is what the service lists at its position without filters; if
+ * the filters hide nothing, that is the page itself. A dead end has no cursor, or one that did not move.
+ *
+ * | page | listed without filters | claim | what follows |
+ * |---|---|---|---|
+ * | with a new cursor, with entries or after `since` | | no | more |
+ * | with a new cursor, without entries | nothing | yes | end |
+ * | the same | entries | no | more |
+ * | cursor did not move, without entries | | yes | end |
+ * | dead end with entries, or without a cursor | fewer than the limit, seen the first time | no | unclear |
+ * | the same | fewer than the limit, seen again at this position | if the commit has nothing new | end, else unclear |
+ * | the same | as many as the limit | no | stuck; if the cursor is missing, the next request has another limit |
+ * | with a cursor that cannot be used | | no | stuck |
+ * | any that needs it | refused, or answered by a cache | no | unclear |
+ * | any that needs it | the request failed | no | the error is thrown after the commit |
  * @param previous what the previous page found
  */
 export async function findEnding(

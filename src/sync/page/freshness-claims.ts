@@ -10,6 +10,10 @@ import type { CheckedPage } from './page.js';
  * Example: the end was found by a poll at 10:00:00. The next entries have the delivery times 12:00:05 and 12:00:25, by a clock that may
  * be hours ahead. The first was delivered at 10:00:00 or later, so the second was at 10:00:20 or later: a page that ends with it
  * claims that everything before 10:00:20 is stored, unless the service's clock shows that this is too late.
+ *
+ * The commit claims less in four cases: a page without a cursor after `since` claims nothing (`storage/commit/commit-page.ts`); nor does
+ * one whose time cannot be compared with the database's clock (`storage/connection/database-clock.ts`); a claim is forgotten when that
+ * clock was set back (`storage/tables/lease-columns.ts`), and when a history ends that was read by time (`storage/commit/pass-page.ts`).
  */
 export function createFreshnessClaims() {
   /** When the poll that found the last end was sent; null if an entry followed. */
@@ -26,12 +30,11 @@ export function createFreshnessClaims() {
       // Of the first entries that a leader reads, nothing shows that they were not listed before: cursors may go back.
       if (first !== null || (latest === null && page.items > 0)) endAt = null;
       latest = latestDelivery(page, latest);
-      if (provenUpTo === null || aheadMs === null)
-        return { polledAt, lastDelivered: null, lastDeliveredAt: provenUpTo };
+      if (provenUpTo === null || aheadMs === null) return { polledAt, completeUpTo: null, lastDeliveredAt: provenUpTo };
       aheadMs = Math.max(aheadMs, provenUpTo.getTime() - polledAt);
       // The next page may begin with an entry of the same time.
-      const lastDelivered = Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1;
-      return { polledAt, lastDelivered, lastDeliveredAt: provenUpTo };
+      const completeUpTo = Math.min(page.monotonicTimeOf(provenUpTo), provenUpTo.getTime() - aheadMs) - 1;
+      return { polledAt, completeUpTo, lastDeliveredAt: provenUpTo };
     },
     /**
      * Called when nothing followed a page: it was the end of the feed, or as short as the end. A page requested with `since` may

@@ -40,7 +40,10 @@ export class PassPages extends Pages {
   readonly #meter = createPaceMeter();
   #pass: Pass;
   #pace: ReadingPace | null = null;
-  /** The stored cursor, if the service rejects it, and the error. */
+  /**
+   * The stored cursor, if the service rejects it, and the error. Set by the slice whose cursor was rejected; the start of the next slice
+   * falls back; forgotten after the first commit from there, or if another cursor is stored.
+   */
   #rejected: { readonly cursor: string; readonly refusal: unknown } | null = null;
   /** Whether the feed had a cursor before the pages of the slice were requested. */
   #feedHadCursor = false;

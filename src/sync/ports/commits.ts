@@ -43,7 +43,7 @@ export interface FreshnessClaim {
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
   /** Monotonic time up to which the data is complete before the end; null: nothing is claimed. */
-  readonly lastDelivered: number | null;
+  readonly completeUpTo: number | null;
   /** The delivery time that the page proves, by the service's clock. It may be set although nothing is claimed. */
   readonly lastDeliveredAt: Date | null;
 }

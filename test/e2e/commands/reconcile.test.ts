@@ -34,7 +34,7 @@ describe('reconcile', () => {
 
   const caughtUp = () =>
     feed.commit([], {
-      freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
+      freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: null },
     });
   const run = (args: string, env: Record<string, string> = {}) =>
     runCommand(reconcile, ['reconcile', ...args.split(' ').filter(Boolean)], {
@@ -133,7 +133,7 @@ describe('reconcile', () => {
   it('reads up to the last delivery when the clock of the service is ahead', async () => {
     const ahead = new Date(Date.now() + HOUR);
     await feed.commit([entryJson()], {
-      freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: ahead },
+      freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: ahead },
     });
     expect(JSON.parse((await run('--json')).out)).toMatchObject({
       feed: 'default',
@@ -166,7 +166,7 @@ describe('reconcile', () => {
     expect(await run('')).toMatchObject(notCaughtUp);
     const delivered = performance.now() - HOUR;
     await feed.commit([entryJson()], {
-      freshness: { end: 'no', polledAt: performance.now(), lastDelivered: delivered, lastDeliveredAt: null },
+      freshness: { end: 'no', polledAt: performance.now(), completeUpTo: delivered, lastDeliveredAt: null },
     });
     expect(await run('--full')).toMatchObject(notCaughtUp);
     expect(await passes()).toEqual([]);

@@ -16,7 +16,7 @@ beforeEach(async () => {
   feed = await bench.takeFeed();
   await feed.commit([entryJson({ scanId: 'a', revision: 2, deliveredAt: DELIVERED })], {
     to: 'here',
-    freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: new Date(DELIVERED) },
+    freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: new Date(DELIVERED) },
   });
 });
 
@@ -93,7 +93,7 @@ describe('rewind', () => {
       freshness: {
         end: 'no',
         polledAt: performance.now(),
-        lastDelivered: performance.now() - 9e9,
+        completeUpTo: performance.now() - 9e9,
         lastDeliveredAt: null,
       },
     });

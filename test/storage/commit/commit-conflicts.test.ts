@@ -9,7 +9,7 @@ import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support
 
 const bench = useStore();
 const HOUR = 3_600_000;
-const AT_END = { end: 'yes' as const, polledAt: 0, lastDelivered: null, lastDeliveredAt: null };
+const AT_END = { end: 'yes' as const, polledAt: 0, completeUpTo: null, lastDeliveredAt: null };
 
 const row = async (scanId: string) =>
   (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];

@@ -30,7 +30,7 @@ function batchingStore() {
 /** A poll that found the end of the feed just now. */
 const poll = (lease: LeaseGrant, over: Partial<PageCommit> = {}): PageCommit => ({
   ...{ lease, from: null, to: null, batch: batchOf([]), quarantine: [] },
-  freshness: { end: 'yes', polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
+  freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: null },
   ...over,
 });
 
@@ -47,7 +47,7 @@ describe('polls of several feeds that are committed together', () => {
     const { store, release, transactions } = batchingStore();
     const [a, b, c] = [await take('a', store), await take('b', store), await take('c', store)];
     const [earlier, later] = [performance.now() - 60_000, performance.now()];
-    const claim = { lastDelivered: null, lastDeliveredAt: null };
+    const claim = { completeUpTo: null, lastDeliveredAt: null };
     const outcomes = [
       store.commitPage(poll(a, { to: 'it"s, {a} \\ ü', freshness: { ...claim, end: 'yes', polledAt: earlier } })),
       store.commitPage(poll(b, { to: 'b-1', freshness: { ...claim, end: 'yes', polledAt: later } })),

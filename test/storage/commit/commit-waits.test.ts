@@ -24,7 +24,7 @@ function storeAt(time: { now: number }, database = bench.database) {
 const polledAt = (at: number): FreshnessClaim => ({
   end: 'yes',
   polledAt: at,
-  lastDelivered: null,
+  completeUpTo: null,
   lastDeliveredAt: null,
 });
 const completeAsOf = async (feed: string) =>

@@ -23,7 +23,7 @@ async function readUpTo(...days: readonly number[]): Promise<void> {
     const lastDeliveredAt = delivered(day);
     await feed.commit([entryJson({ scanId: `day-${day}`, deliveredAt: lastDeliveredAt.toISOString() })], {
       to: `day-${day}`,
-      freshness: { end: 'no', polledAt: performance.now(), lastDelivered: performance.now(), lastDeliveredAt },
+      freshness: { end: 'no', polledAt: performance.now(), completeUpTo: performance.now(), lastDeliveredAt },
     });
   }
 }

@@ -29,7 +29,7 @@ const databaseTime = async () =>
 const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
   end: atEnd ? 'yes' : 'no',
   polledAt: instant,
-  lastDelivered: instant,
+  completeUpTo: instant,
   lastDeliveredAt: null,
 });
 
@@ -119,7 +119,7 @@ describe("the database's clock is set back", () => {
 
   test('claims nothing before the end of the feed', async () => {
     const { commit } = await follow('back before the end');
-    await commit({ ...known(performance.now(), false), lastDelivered: null });
+    await commit({ ...known(performance.now(), false), completeUpTo: null });
     expect(await completeAsOf('back before the end')).toBeNull();
   });
 

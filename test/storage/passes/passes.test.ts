@@ -82,7 +82,7 @@ describe('the history of a live feed', () => {
   ])('leaves the freshness unknown when the feed had no cursor, and ends with %s', async (_, cursor) => {
     const feed = await bench.takeFeed({ name: current.name, start: 'live' });
     const polledAt = performance.now();
-    const freshness = { end: 'yes' as const, polledAt, lastDelivered: null, lastDeliveredAt: null };
+    const freshness = { end: 'yes' as const, polledAt, completeUpTo: null, lastDeliveredAt: null };
     expect(await feed.commit([], { from: null, to: null, freshness })).toMatchObject({ kind: 'committed' });
     const page = passCommit(feed.lease, await next('history'), { end: 'yes', to: cursor });
     const asOf = { dataCompleteAsOf: null, lagMs: null };

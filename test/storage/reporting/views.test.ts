@@ -231,7 +231,7 @@ describe('sync_status', () => {
       backfill_complete: false,
     });
     const polledAt = performance.now() - 60_000;
-    const atEnd = { polledAt, lastDelivered: null, lastDeliveredAt: null, end: 'yes' as const };
+    const atEnd = { polledAt, completeUpTo: null, lastDeliveredAt: null, end: 'yes' as const };
     await feed.commit([entryJson({ scanId: 'a', status: 'odd' }), entryJson({ scanId: 'b' })], { freshness: atEnd });
     await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now()`);

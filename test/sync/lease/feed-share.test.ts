@@ -24,7 +24,7 @@ function processWith(feeds: number, processes: number) {
     names.filter((name) => {
       if (share.leads(name)) return false;
       share.recordRead(name, true, now);
-      return share.mayTake(name, now);
+      return share.reserve(name, now);
     });
   const surplus = (now: number) => names.filter((name) => share.isSurplus(name, now));
   return { share, names, live, takeAll, surplus };
@@ -36,7 +36,7 @@ function taken(feeds: number, others: readonly number[]): number {
   const names = Array.from({ length: feeds }, (_, n) => `feed-${n}`);
   for (const name of names) share.follow(name);
   share.setProcesses(new Map(others.map((followed, n) => [`other-${n}`, followed])), SELF);
-  return names.filter((name) => share.mayTake(name, 0)).length;
+  return names.filter((name) => share.reserve(name, 0)).length;
 }
 
 describe('the share of a process', () => {
@@ -73,8 +73,8 @@ describe('a process', () => {
     const { share, takeAll } = processWith(4, 2);
     takeAll(0);
     share.release('feed-0');
-    expect(share.mayTake('feed-2', 0)).toBe(true);
-    expect(share.mayTake('feed-3', 0)).toBe(false);
+    expect(share.reserve('feed-2', 0)).toBe(true);
+    expect(share.reserve('feed-3', 0)).toBe(false);
   });
 
   it('takes a feed beyond its share only when that was free for the time to live of a lease, without a pause', () => {
@@ -82,15 +82,25 @@ describe('a process', () => {
     takeAll(0);
     share.recordRead('feed-3', false, 5_000);
     share.recordRead('feed-3', true, 6_000);
-    expect(share.mayTake('feed-3', TTL_MS)).toBe(false);
-    expect(share.mayTake('feed-2', TTL_MS - 1)).toBe(false);
-    expect(share.mayTake('feed-2', TTL_MS)).toBe(true);
+    expect(share.reserve('feed-3', TTL_MS)).toBe(false);
+    expect(share.reserve('feed-2', TTL_MS - 1)).toBe(false);
+    expect(share.reserve('feed-2', TTL_MS)).toBe(true);
+  });
+
+  it('does not take another feed at once when it could not have one beyond its share', () => {
+    const { share, takeAll } = processWith(4, 2);
+    takeAll(0);
+    share.recordRead('feed-3', false, 5_000);
+    share.recordRead('feed-3', true, 6_000);
+    expect(share.reserve('feed-2', TTL_MS)).toBe(true);
+    share.release('feed-2');
+    expect(share.reserve('feed-3', TTL_MS)).toBe(false);
   });
 
   it('does not take a feed beyond its share when it has not read yet whether that is free', () => {
     const { share } = processWith(2, 2);
-    expect(share.mayTake('feed-0', 100 * TTL_MS)).toBe(true);
-    expect(share.mayTake('feed-1', 100 * TTL_MS)).toBe(false);
+    expect(share.reserve('feed-0', 100 * TTL_MS)).toBe(true);
+    expect(share.reserve('feed-1', 100 * TTL_MS)).toBe(false);
   });
 
   it('waits for other processes to take a free feed when the set of processes has just changed', () => {
@@ -110,7 +120,7 @@ describe('a process', () => {
 
   it('takes the feeds that name it, whatever its share is, and gives some back', () => {
     const { share, names, surplus } = processWith(4, 4);
-    for (const name of names) share.takeOwn(name);
+    for (const name of names) share.reserveOwn(name);
     expect(names.map((name) => share.leads(name))).toEqual([true, true, true, true]);
     expect(surplus(0)).toEqual(['feed-3']);
   });
@@ -133,7 +143,7 @@ describe('a process', () => {
     expect(surplus(ROUND_MS)).toEqual(['feed-1']);
     share.release('feed-1');
     live('process-0');
-    expect(share.mayTake('feed-1', ROUND_MS + 1)).toBe(true);
+    expect(share.reserve('feed-1', ROUND_MS + 1)).toBe(true);
     expect(surplus(ROUND_MS + 2)).toEqual([]);
   });
 

@@ -67,7 +67,7 @@ describe('a process', () => {
   it('renews its lease every third of the time to live while it is alone and leads all of its feeds', async () => {
     const { clock, process, renewals } = setup();
     await process.join();
-    expect(process.mayTake('a', null)).toBe(true);
+    expect(process.reserve('a', null)).toBe(true);
     await clock.advance(2 * TTL_MS);
     expect(apart(renewals.slice(1).map(({ at }) => at))).toEqual(Array(5).fill(TTL_MS / 3));
   });
@@ -82,7 +82,7 @@ describe('a process', () => {
   it('renews it every 1.5 s while another process lives, even if it leads all of its feeds', async () => {
     const { clock, process, renewals, live } = setup();
     await process.join();
-    expect(process.mayTake('a', null)).toBe(true);
+    expect(process.reserve('a', null)).toBe(true);
     await clock.advance(TTL_MS);
     await live('other', 3_600_000);
     await clock.advance(TTL_MS);
@@ -191,7 +191,7 @@ describe('a process that joins', () => {
     for (const feed of FEEDS) process.share.follow(feed);
     await process.join();
     expect([...store.processes.keys()].sort()).toEqual(['other', 'self']);
-    expect(FEEDS.filter((feed) => process.mayTake(feed, null))).toHaveLength(FEEDS.length / 2);
+    expect(FEEDS.filter((feed) => process.reserve(feed, null))).toHaveLength(FEEDS.length / 2);
   });
 
   it('removes them at the next call when the database was cut off in between', async () => {
@@ -282,7 +282,7 @@ describe('a process that has lost its lease', () => {
     for (const feed of ['own', 'free']) parts.process.share.follow(feed);
     await parts.process.join();
     await parts.clock.advance(3.5 * STANDBY_MS);
-    expect(parts.process.mayTake('free', 'dead')).toBe(true);
+    expect(parts.process.reserve('free', 'dead')).toBe(true);
     parts.process.share.release('free');
     loseIt(parts);
     return parts;
@@ -302,12 +302,12 @@ describe('a process that has lost its lease', () => {
   ])('takes no feed of others for the time to live, but its own, when %s', async (_, loseIt) => {
     const { clock, process } = await lost(loseIt);
     await clock.advance(2 * STANDBY_MS);
-    expect(process.mayTake('free', 'dead')).toBe(false);
-    expect(process.mayTake('own', 'self')).toBe(true);
+    expect(process.reserve('free', 'dead')).toBe(false);
+    expect(process.reserve('own', 'self')).toBe(true);
     await clock.advance(TTL_MS - 3 * STANDBY_MS);
-    expect(process.mayTake('free', 'dead')).toBe(false);
+    expect(process.reserve('free', 'dead')).toBe(false);
     await clock.advance(3 * STANDBY_MS);
-    expect(process.mayTake('free', 'dead')).toBe(true);
+    expect(process.reserve('free', 'dead')).toBe(true);
   });
 
   it('reports once that the clock of the database was set back', async () => {
@@ -359,11 +359,11 @@ describe('a process whose renewals fail', () => {
     await process.join();
     database.isAway = true;
     await clock.advance(TTL_MS);
-    expect(process.mayTake('free', 'dead')).toBe(false);
-    expect(process.mayTake('own', 'self')).toBe(false);
+    expect(process.reserve('free', 'dead')).toBe(false);
+    expect(process.reserve('own', 'self')).toBe(false);
     database.isAway = false;
     await clock.advance(2 * STANDBY_MS);
-    expect(process.mayTake('own', 'self')).toBe(true);
+    expect(process.reserve('own', 'self')).toBe(true);
   });
 
   it('is still alive when two renewals in a row failed', async () => {
@@ -376,7 +376,7 @@ describe('a process whose renewals fail', () => {
     expect(isAlive()).toBe(true);
     await clock.advance(STANDBY_MS);
     expect(process.aliveUntil()).toBeGreaterThan(clock.monotonic() + TTL_MS - STANDBY_MS);
-    expect(process.mayTake('free', 'dead')).toBe(true);
+    expect(process.reserve('free', 'dead')).toBe(true);
   });
 });
 

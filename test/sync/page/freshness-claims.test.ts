@@ -22,7 +22,7 @@ function page(polledAt: number, delivered: readonly number[] = []): CheckedPage 
 describe('what a page before the end of the feed claims', () => {
   const reading = () => {
     const claims = createFreshnessClaims();
-    return { claims, claimed: (next: CheckedPage) => claims.next(next).lastDelivered };
+    return { claims, claimed: (next: CheckedPage) => claims.next(next).completeUpTo };
   };
 
   it('is nothing before the first end', () => {
