@@ -8,7 +8,7 @@ import type { ServiceSettings } from '../settings/settings.js';
 import { largestAnswerBytes } from './memory.js';
 
 /** Interval at which the file of a key is read while the service refuses the key, milliseconds. */
-const KEY_CHECK_MS = 1_000;
+const KEY_CHECK_MS = 5_000;
 
 /**
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.

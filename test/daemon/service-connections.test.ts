@@ -38,7 +38,7 @@ it('notices when the file of the key changes', async () => {
   await clock.advance(60_000);
   expect(changed).toBe(0);
   contents['/key'] = 'second';
-  await clock.advance(2_000);
+  await clock.advance(5_000);
   expect(changed).toBe(1);
 });
 

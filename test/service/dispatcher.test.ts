@@ -22,6 +22,8 @@ class TunnelProxy {
   connections = 0;
   readonly #server: Server = createServer();
   readonly #sockets = new Set<Socket>();
+  #onHeld: (() => void) | null = null;
+  release: () => void = () => {};
 
   async start(): Promise<string> {
     this.#server.on('connection', (socket) => {
@@ -32,18 +34,35 @@ class TunnelProxy {
       const target = request.url ?? '';
       this.asked.push({ target, headers: request.headers });
       if (this.answer === 'silence') return;
+      if (this.#onHeld !== null) {
+        this.#onHeld();
+        this.#onHeld = null;
+        this.release = () => this.#tunnel(target, client);
+        return;
+      }
       if (this.answer === 'end') return void client.end();
       if (this.answer === 'reset') return void client.destroy();
       if (typeof this.answer === 'number') return void client.end(`HTTP/1.1 ${this.answer} No\r\n\r\n`);
-      const [host = '', port] = target.split(':');
-      const upstream = connect(Number(port), host, () => {
-        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-        client.pipe(upstream).pipe(client);
-      });
-      this.#sockets.add(upstream.on('error', () => undefined));
+      this.#tunnel(target, client);
     });
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Lets the next CONNECT wait until `release`. Resolves when it has arrived. */
+  hold(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onHeld = resolve;
+    });
+  }
+
+  #tunnel(target: string, client: Socket): void {
+    const [host = '', port] = target.split(':');
+    const upstream = connect(Number(port), host, () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      client.pipe(upstream).pipe(client);
+    });
+    this.#sockets.add(upstream.on('error', () => undefined));
   }
 
   async stop(): Promise<void> {
@@ -191,6 +210,24 @@ describe('a dispatcher with a proxy', () => {
     expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 3]);
   });
 
+  it('completes a tunnel that is being opened when connections are replaced, after another one was refused', async () => {
+    const clock = new VirtualClock();
+    const dispatcher = createDispatcher({ proxy: { httpProxy: `http://${address}` }, connections: 2, clock });
+    dispatchers.push(dispatcher);
+    const client = context.client({ dispatcher });
+    const held = proxy.hold();
+    const opening = client.readPage(page, never).catch((error: unknown) => error);
+    await held;
+    proxy.answer = 503;
+    expect(await rejection(client.readPage(page, never))).toMatchObject({ kind: 'proxy' });
+    proxy.answer = 'tunnel';
+    await clock.advance(60_000);
+    context.service.answer(reply(200, pageJson([])), reply(200, pageJson([])));
+    await client.readPage(page, never);
+    proxy.release();
+    expect(await opening).toMatchObject({ items: [] });
+  });
+
   it('closes the connection after the connect timeout when the proxy never answers', async () => {
     proxy.answer = 'silence';
     const error = await rejection(read({ httpProxy: `http://${address}` }, 50));
@@ -241,6 +278,24 @@ describe('a dispatcher', () => {
     await clock.advance(1);
     await client.readPage(page, never);
     expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 2, 2, 2, 3]);
+  });
+
+  it('ends the requests of replaced connections too when it is destroyed', async () => {
+    const clock = new VirtualClock();
+    dispatcher = createDispatcher({ connections: 1, clock });
+    const client = context.client({ dispatcher });
+    let ended: Promise<unknown> | undefined;
+    context.service.answer((_, socket) => {
+      ended = once(socket, 'close');
+    });
+    const waiting = rejection(client.readPage(page, never));
+    await context.service.arrived(1);
+    await clock.advance(60_000);
+    context.service.answer(reply(200, pageJson([])));
+    await client.readPage(page, never);
+    await dispatcher.destroy();
+    expect(await waiting).toMatchObject({ kind: 'closed' });
+    await ended;
   });
 
   it('follows a name that moves within a minute', async () => {

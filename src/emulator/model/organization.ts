@@ -134,6 +134,7 @@ export class Organization {
 
   /** Raises a finished run's revision and delivers it again (interface 3, 4.2 rule 4). Null if there is no such run. */
   correct(scanId: string, change: Correction, nowMs: number): RunVersion | null {
+    this.advance(nowMs);
     const found = this.find(scanId, nowMs);
     if (found === null || 'processing' in found) return null;
     const old = found.version;

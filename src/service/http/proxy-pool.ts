@@ -17,11 +17,9 @@ type UpgradeArguments = Parameters<NonNullable<Dispatcher.DispatchHandler['onReq
  * without end, even after the request was cancelled.
  */
 export function openProxyPool(origin: URL, options: Pool.Options): Dispatcher {
-  const pool = new Pool(origin, options).compose(
+  return new Pool(origin, options).compose(
     (dispatch) => (request, handler) => dispatch(request, new TunnelHandler(handler, origin.host)),
   );
-  // An agent that is closed ends its last requests first, which may need a tunnel. Then it destroys the pool.
-  return Object.assign(pool, { close: async () => {} });
 }
 
 class TunnelHandler extends DecoratorHandler {

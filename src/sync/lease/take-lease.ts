@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
-import type { FeedContext } from '../context.js';
+import type { FeedContext, LeaderContext } from '../context.js';
 import type { FeedIdentity, LeaseGrant, StoredFeed } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 
@@ -28,11 +28,11 @@ class FeedLocked extends Error implements Failure {
  *   operator may forget it between two
  */
 export async function takeLease(
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
   admit: (signal: AbortSignal) => Promise<void>,
 ): Promise<LeaseGrant | null> {
-  const { clock, observer, leases } = context;
+  const { clock, observer, leases, recovery } = context;
   const { identity, stepMs } = context.settings;
   let failures = 0;
   let pauseMs = 0;
@@ -70,7 +70,7 @@ export async function takeLease(
       const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed('lease', error, failurePauseMs);
       observer.ticked(failurePauseMs);
-      await clock.sleep(failurePauseMs, signal);
+      await recovery.pauseAfterFailure(error, failurePauseMs, signal);
     }
   }
 }

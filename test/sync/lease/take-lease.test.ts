@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FeedContext } from '../../../src/sync/context.js';
+import type { LeaderContext } from '../../../src/sync/context.js';
 import type { FeedsRead } from '../../../src/sync/lease/feed-leases.js';
 import { takeLease } from '../../../src/sync/lease/take-lease.js';
 import type { StoredFeed } from '../../../src/sync/ports/index.js';
@@ -66,7 +66,8 @@ function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefor
         return outcome === undefined ? lease : null;
       },
     },
-  } as unknown as FeedContext;
+    recovery: { answered: () => {}, pauseAfterFailure: async () => {} },
+  } as unknown as LeaderContext;
   const admitted = async () => {
     await admit?.();
   };
@@ -154,6 +155,23 @@ describe('a standby', () => {
       ...['lease another_application, pause 1000', 'lease another_application, pause 2000'],
       ...['attempt at the feed of null', 'leading until 30005', 'lease recovered'],
     ]);
+  });
+
+  it('checks again where a feed belongs as soon as the key changes', async () => {
+    const [clock, service] = [new VirtualClock(), new ModelService()];
+    const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+    const keyChanged = (signal: AbortSignal) => clock.sleep(10, signal);
+    const stop = new AbortController();
+    const checkedAt: number[] = [];
+    const context = engineContext({ clock, store, service: Object.assign(service, { keyChanged }) });
+    const following = syncFeed(context, stop.signal, async () => {
+      checkedAt.push(clock.monotonic());
+      if (checkedAt.length < 2) throw new ModelFailure('another_organization', 'hold');
+    });
+    await clock.advance(500); // less than the shortest pause
+    stop.abort();
+    await clock.run(following);
+    expect(checkedAt).toHaveLength(2);
   });
 
   it('checks where a feed belongs before each attempt', async () => {
