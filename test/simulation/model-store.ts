@@ -344,7 +344,8 @@ export class ModelStore implements FeedStore, ProcessStore {
     for (const { scanId, revision, reason, nextTryInMs } of tries) {
       const row = this.rows.get(scanId);
       if (row?.revision !== revision || row.pending === null) continue;
-      Object.assign(row, { attempts: row.attempts + 1, pending: reason, nextTryAt: this.now() + nextTryInMs });
+      const pending = row.pending === 'test_mode_unknown' ? row.pending : reason;
+      Object.assign(row, { attempts: row.attempts + 1, pending, nextTryAt: this.now() + nextTryInMs });
     }
     return true;
   }

@@ -1,15 +1,10 @@
 import type { Failure } from '../../core/errors.js';
 
 interface Details {
-  /** Minimum pause before the next try, milliseconds (`Retry-After`, at most one hour). */
   readonly retryAfterMs?: number | undefined;
-  /** How long after the submission of a run it makes sense to request it again, milliseconds; set if the run is unknown. */
   readonly retryForMs?: number | undefined;
-  /** The HTTP status, if there was one. */
   readonly status?: number | undefined;
-  /** The service's own message (interface 2.5), one line of bounded length. */
   readonly germanText?: string | undefined;
-  /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`, if the connection failed. */
   readonly code?: string | undefined;
 }
 
@@ -18,10 +13,15 @@ interface Details {
  * and the remedy in one line. Neither it nor any property contains the key, a cursor or document content.
  */
 export class ServiceError extends Error implements Failure, Details {
+  /** Minimum pause before the next try, milliseconds (`Retry-After`, at most one hour). */
   readonly retryAfterMs?: Details['retryAfterMs'];
+  /** How long after the submission of a run it makes sense to request it again, milliseconds; set if the run is unknown. */
   readonly retryForMs?: Details['retryForMs'];
+  /** The HTTP status, if there was one. */
   readonly status?: Details['status'];
+  /** The service's own message (interface 2.5), one line of bounded length. */
   readonly germanText?: Details['germanText'];
+  /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`, if the connection failed. */
   readonly code?: Details['code'];
 
   constructor(

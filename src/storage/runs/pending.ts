@@ -42,7 +42,8 @@ export function createPendingRetries({ db, tables }: StoreConnection): PendingSt
         postponed AS (
           UPDATE ${tables.runs} AS run SET
             attempts = run.attempts + 1,
-            pending_reason = failed.reason,
+            -- A run that has its full result must not lose it: a response that contradicts it would never settle it.
+            pending_reason = CASE WHEN run.pending_reason = 'test_mode_unknown' THEN run.pending_reason ELSE failed.reason END,
             next_try_at = clock_timestamp() + failed.next_try_in_ms * interval '1 millisecond'
           FROM jsonb_to_recordset(${rowsOf(tries)}::jsonb) AS failed (
             scan_id text, revision integer, reason text, next_try_in_ms double precision

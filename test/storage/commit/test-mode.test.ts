@@ -127,6 +127,19 @@ describe('the test mode of a run', () => {
     });
   });
 
+  it('stays true when asking failed once and the answer then contradicts the entry', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
+    await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined })]);
+    const failed = { scanId, revision: 2, reason: 'processing', nextTryInMs: 0 } as const;
+    await bench.store.postponePending(feed.lease, [failed]);
+    expect(await rowOf(scanId)).toMatchObject({ mode: true, of: 1, pending: 'test_mode_unknown' });
+    const other = answer(scanId, 2, { partnerTestMode: undefined, data: { another: true } });
+    expect(await storeResult(bench.store, feed.lease, other)).toMatchObject({ kind: 'stored' });
+    expect(await rowOf(scanId)).toEqual({ revision: 2, mode: true, of: 1, pending: null, productive: false });
+  });
+
   it('is not asked for again when the answer of a truncated entry leaves it out', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
