@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import type { Slice } from '../../core/json/scan.js';
-import type { SchemaContents, StoredRun } from '../../storage/feeds/schema-contents.js';
+import type { StoredRun, StoredSchema } from '../../storage/feeds/schema-contents.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 
 /** The schema belongs to another organization, or does not show to which one. The feed holds, and nothing of it is stored. */
@@ -35,11 +35,12 @@ export interface NewFeed extends FeedRelations {
  */
 export async function assertOwnSchema(
   { schema, baseUrl, hasMoved, hasOtherKey }: NewFeed,
-  { isKnown, services, runs }: SchemaContents,
+  stored: StoredSchema,
   loader: ResultLoader,
   signal: AbortSignal,
 ): Promise<void> {
-  if (isKnown && !hasMoved) return;
+  if (!hasMoved && (await stored.hasFeed())) return;
+  const { services, runs } = await stored.readContents();
   const other = services.find((service) => service !== baseUrl);
   if (other !== undefined) {
     const remedy = 'if the service has moved, run `scanfeed forget` for each feed that reads the old address';

@@ -7,7 +7,7 @@ import { observeSync } from '../../observability/sync-observer.js';
 import type { Settings } from '../../settings/settings.js';
 import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
-import { readSchemaContents } from '../../storage/feeds/schema-contents.js';
+import { createStoredSchema } from '../../storage/feeds/schema-contents.js';
 import type { FeedSettings } from '../../sync/context.js';
 import type { Stage } from '../../sync/ports/index.js';
 import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
@@ -91,9 +91,9 @@ export function runFeed(
     const loader = createResultLoader({ ...parts, markdown, concurrency, keptDays });
     const context = { ...parts, loader, leases, observer, settings: feedSettings(settings) };
     await syncFeed(context, signal, async (until) => {
-      const contents = await readSchemaContents(schema.connection, name);
+      const stored = createStoredSchema(schema.connection, name);
       const { schema: own } = settings.database;
-      await assertOwnSchema({ ...place, baseUrl: serviceSettings.baseUrl, schema: own }, contents, loader, until);
+      await assertOwnSchema({ ...place, baseUrl: serviceSettings.baseUrl, schema: own }, stored, loader, until);
     });
   };
   const stopped = follow().finally(async () => {

@@ -1,28 +1,22 @@
 import type { Failure } from '../../core/errors.js';
 
-interface Details {
-  readonly retryAfterMs?: number | undefined;
-  readonly retryForMs?: number | undefined;
-  readonly status?: number | undefined;
-  readonly germanText?: string | undefined;
-  readonly code?: string | undefined;
-}
+type Details = Pick<ServiceError, 'retryAfterMs' | 'retryForMs' | 'status' | 'germanText' | 'code'>;
 
 /**
  * An error of the client. Every one is of this class, except for the reason of a caller's own abort. The message has the cause
  * and the remedy in one line. Neither it nor any property contains the key, a cursor or document content.
  */
-export class ServiceError extends Error implements Failure, Details {
+export class ServiceError extends Error implements Failure {
   /** Minimum pause before the next try, milliseconds (`Retry-After`, at most one hour). */
-  readonly retryAfterMs?: Details['retryAfterMs'];
+  readonly retryAfterMs?: number | undefined;
   /** How long after the submission of a run it makes sense to request it again, milliseconds; set if the run is unknown. */
-  readonly retryForMs?: Details['retryForMs'];
+  readonly retryForMs?: number | undefined;
   /** The HTTP status, if there was one. */
-  readonly status?: Details['status'];
+  readonly status?: number | undefined;
   /** The service's own message (interface 2.5), one line of bounded length. */
-  readonly germanText?: Details['germanText'];
+  readonly germanText?: string | undefined;
   /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`, if the connection failed. */
-  readonly code?: Details['code'];
+  readonly code?: string | undefined;
 
   constructor(
     /** A stable word of low cardinality: `http_401`, `timeout`, `cut_body`, … */

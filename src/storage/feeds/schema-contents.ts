@@ -6,8 +6,6 @@ const SHOWN_RUNS = sql.lit(3);
 
 /** What shows whether a feed may be stored in a schema. */
 export interface SchemaContents {
-  /** Whether the feed was started here before. */
-  readonly isKnown: boolean;
   /** The addresses from which other feeds have read. */
   readonly services: readonly string[];
   /** The complete runs that changed last: of the feed if it has any, else of all feeds. */
@@ -22,20 +20,33 @@ export interface StoredRun {
   readonly submittedAt: number | null;
 }
 
-export async function readSchemaContents({ db, tables }: StoreConnection, feed: string): Promise<SchemaContents> {
-  const isKnown = sql`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})`;
+export type StoredSchema = ReturnType<typeof createStoredSchema>;
+
+/** Creates the access to what a schema has of a feed and of the others. */
+export function createStoredSchema({ db, tables }: StoreConnection, feed: string) {
+  const isKnown = sql<boolean>`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})`;
   const latest = (condition: RawBuilder<unknown>) => sql`
     SELECT json_agg(stored) FROM (
       SELECT scan_id AS "scanId", revision, file_name AS "fileName",
         floor(extract(epoch FROM submitted_at) * 1000)::bigint AS "submittedAt"
       FROM ${tables.runs} WHERE result_state = 'complete' AND ${condition} ORDER BY change_seq DESC LIMIT ${SHOWN_RUNS}
     ) AS stored`;
-  // A feed that is not known has no runs, which a search for them would find out by reading all others.
-  const { rows } = await sql<SchemaContents>`
-    SELECT ${isKnown} AS "isKnown",
-      ARRAY(
-        SELECT DISTINCT base_url FROM ${tables.feeds} WHERE name <> ${feed} AND last_commit_at IS NOT NULL
-      ) AS services,
-      COALESCE((${latest(sql`feed = ${feed} AND ${isKnown}`)}), (${latest(sql`true`)}), '[]') AS runs`.execute(db);
-  return rows[0] as SchemaContents;
+  return {
+    /** Returns whether the feed was started here before. */
+    async hasFeed(): Promise<boolean> {
+      const { rows } = await sql<{ known: boolean }>`SELECT ${isKnown} AS known`.execute(db);
+      return rows[0]?.known === true;
+    },
+
+    /** Reads many runs of the other feeds to find those of a feed that has had no changes for long. */
+    async readContents(): Promise<SchemaContents> {
+      // A feed that is not known has no runs, which a search for them would find out by reading all others.
+      const { rows } = await sql<SchemaContents>`
+        SELECT ARRAY(
+            SELECT DISTINCT base_url FROM ${tables.feeds} WHERE name <> ${feed} AND last_commit_at IS NOT NULL
+          ) AS services,
+          COALESCE((${latest(sql`feed = ${feed} AND ${isKnown}`)}), (${latest(sql`true`)}), '[]') AS runs`.execute(db);
+      return rows[0] as SchemaContents;
+    },
+  };
 }

@@ -10,12 +10,17 @@ const submittedAt = '2026-03-01T08:00:00.123Z';
 const FEED: NewFeed = { schema: 'acme', baseUrl: 'https://service.example/v1', hasMoved: false, hasOtherKey: false };
 const STORED = { scanId: 'one', revision: 2, fileName: 'Rechnung "März".pdf', submittedAt: Date.parse(submittedAt) };
 const OTHER = { ...STORED, scanId: 'two' };
-const EMPTY: SchemaContents = { isKnown: false, services: [], runs: [] };
-const USED: SchemaContents = { isKnown: false, services: [FEED.baseUrl], runs: [OTHER, STORED] };
+const EMPTY: SchemaContents = { services: [], runs: [] };
+const USED: SchemaContents = { services: [FEED.baseUrl], runs: [OTHER, STORED] };
 const KNOWN: Fields = { scanId: 'one', revision: 2, fileName: STORED.fileName, submittedAt };
 
 /** Checks the schema with the answers that the service gives with the feed's key; it knows no other run. */
-async function check(feed: Partial<NewFeed>, contents: SchemaContents, ...answers: readonly Fields[]) {
+async function check(
+  feed: Partial<NewFeed> & { isKnown?: boolean },
+  contents: SchemaContents,
+  ...answers: readonly Fields[]
+) {
+  const { isKnown = false, ...given } = feed;
   const requested: string[] = [];
   const loader: ResultLoader = {
     loadResults: () => Promise.reject(new Error('a page is loaded')),
@@ -29,7 +34,14 @@ async function check(feed: Partial<NewFeed>, contents: SchemaContents, ...answer
       return { ...verdict, release: () => {} };
     },
   };
-  await assertOwnSchema({ ...FEED, ...feed }, contents, loader, new AbortController().signal);
+  const stored = {
+    hasFeed: async () => isKnown,
+    readContents: async () => {
+      requested.push('contents');
+      return contents;
+    },
+  };
+  await assertOwnSchema({ ...FEED, ...given }, stored, loader, new AbortController().signal);
   return requested;
 }
 
@@ -40,20 +52,20 @@ const refused = (reason: string) => ({
 });
 
 test('accepts a schema without runs', async () => {
-  expect(await check({}, EMPTY)).toEqual([]);
+  expect(await check({}, EMPTY)).toEqual(['contents']);
 });
 
 test('accepts a schema whose runs the service knows with the key, also after a correction', async () => {
-  expect(await check({}, USED, KNOWN)).toEqual(['two', 'one']);
-  expect(await check({}, USED, { ...KNOWN, revision: 3, partnerTestMode: false })).toEqual(['two', 'one']);
-  expect(await check({ hasOtherKey: true }, USED, KNOWN)).toEqual(['two', 'one']);
+  expect(await check({}, USED, KNOWN)).toEqual(['contents', 'two', 'one']);
+  expect(await check({}, USED, { ...KNOWN, revision: 3, partnerTestMode: false })).toEqual(['contents', 'two', 'one']);
+  expect(await check({ hasOtherKey: true }, USED, KNOWN)).toEqual(['contents', 'two', 'one']);
 });
 
-test('asks nothing when the feed was started in the schema before, unless it has moved since', async () => {
-  const known = { ...USED, isKnown: true };
-  expect(await check({}, known)).toEqual([]);
-  expect(await check({ hasMoved: true }, known, KNOWN)).toEqual(['two', 'one']);
-  await expect(check({ hasMoved: true }, known)).rejects.toMatchObject(refused('belongs to another organization'));
+test('reads and asks nothing when the feed was started in the schema before, unless it has moved since', async () => {
+  expect(await check({ isKnown: true }, USED)).toEqual([]);
+  const moved = { isKnown: true, hasMoved: true };
+  expect(await check(moved, USED, KNOWN)).toEqual(['contents', 'two', 'one']);
+  await expect(check(moved, USED)).rejects.toMatchObject(refused('belongs to another organization'));
 });
 
 test('refuses a schema with runs of another service', async () => {
