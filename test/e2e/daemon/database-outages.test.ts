@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest';
 import { canary } from '../../support/canaries/canary.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
 import { useProgram } from '../../support/program/bench.js';
-import type { Daemon } from '../../support/program/daemon.js';
+import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
 
 const bench = useProgram();
@@ -142,7 +142,8 @@ test('stops writing when the schema becomes too new while it runs', async () => 
   await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
   await daemon.logs('holding: action required', { stage: 'lease', kind: 'schema' });
   expect((await daemon.status()).currentErrors[0]?.message).toContain('run the newer release');
-  expect(await database.query('SELECT lease_holder FROM scanfeed.feeds')).toEqual([{ lease_holder: null }]);
+  const holders = () => database.query('SELECT lease_holder FROM scanfeed.feeds');
+  await eventually(holders).toEqual([{ lease_holder: null }]); // gives the feed back after it has logged why
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
   service.deliver(5);
   await daemon.failsRepeatedly('lease', 2);
