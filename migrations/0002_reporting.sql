@@ -424,7 +424,7 @@ SELECT name AS feed, data_complete_as_of,
     -- A live feed is not complete before its history is read.
     end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".passes AS history
         WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)
-        AS backfill_complete, last_poll_at, last_commit_at,
+        AS initial_sync_complete, last_poll_at, last_commit_at,
     (SELECT count(*) FROM :"schema".runs AS run
         WHERE run.feed = feed.name AND run.status = 'completed' AND run.result_state = 'complete' AND run.data IS NULL)
         AS runs_without_data,
@@ -446,7 +446,7 @@ COMMENT ON COLUMN :"reporting".sync_status.complete_from IS 'Earliest delivery t
 COMMENT ON COLUMN :"reporting".sync_status.reconciled_as_of IS 'Time up to which passes have searched for runs that the cursor skipped; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.pending_results IS 'Number of runs whose full result has not been loaded yet, like scanfeed_pending_results';
 COMMENT ON COLUMN :"reporting".sync_status.quarantined IS 'Number of entries in open quarantine, like scanfeed_quarantined_entries';
-COMMENT ON COLUMN :"reporting".sync_status.backfill_complete IS 'true once the end of the feed was reached from its start';
+COMMENT ON COLUMN :"reporting".sync_status.initial_sync_complete IS 'true once the end of the feed was reached from its start';
 COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';

@@ -15,7 +15,7 @@ SELECT name AS feed, fresh.data_complete_as_of,
     -- A live feed is not complete before its history is read.
     end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".passes AS history
         WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)
-        AS backfill_complete, last_poll_at, last_commit_at,
+        AS initial_sync_complete, last_poll_at, last_commit_at,
     (SELECT count(*) FROM :"schema".runs AS run
         WHERE run.feed = feed.name AND run.status = 'completed' AND run.result_state = 'complete' AND run.data IS NULL)
         AS runs_without_data,

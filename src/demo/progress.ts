@@ -38,7 +38,7 @@ function createDescription(): (report: StatusReport, now: number) => string | Fi
     const { lagSeconds, runsWritten } = report;
     const error = firstError(report);
     if (error !== undefined) return failing(error, now);
-    if (lagSeconds !== null && (report.caughtUp || report.backfillComplete)) return upToDate(report, lagSeconds);
+    if (lagSeconds !== null && (report.caughtUp || report.initialSyncComplete)) return upToDate(report, lagSeconds);
     const deliveredUpTo = report.passes.find(({ pass }) => pass === 'feed')?.deliveredUpTo ?? null;
     if (deliveredUpTo === null) return 'starting';
     const upTo = new Date(deliveredUpTo);

@@ -158,7 +158,7 @@ export function observeSync(options: SyncObserverOptions) {
       role: state.isLeader() ? 'leader' : status === null ? 'starting' : 'standby',
       leaseHolder: status?.leaseHolder ?? null,
       caughtUp: state.isCaughtUp(),
-      backfillComplete: status?.backfillComplete ?? false,
+      initialSyncComplete: status?.initialSyncComplete ?? false,
       dataCompleteAsOf: iso(state.freshness()?.dataCompleteAsOf),
       lagSeconds: state.lagSeconds(),
       lastPollAt: iso(status?.lastPollAt),

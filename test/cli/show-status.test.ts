@@ -12,7 +12,7 @@ const report = (feed: string, storedRecently: number): FeedReport => ({
   dataCompleteAsOf: null,
   completeFrom: null,
   reconciledAsOf: null,
-  backfillComplete: false,
+  initialSyncComplete: false,
   pace: null,
   lastPollAt: null,
   lastCommitAt: null,

@@ -46,7 +46,7 @@ const standby = {
   scanfeed_lag_seconds: constant(4),
   scanfeed_last_poll_success_timestamp_seconds: (seconds) => seconds,
   scanfeed_last_delivery_timestamp_seconds: (seconds) => seconds,
-  scanfeed_backfill_complete: constant(1),
+  scanfeed_initial_sync_complete: constant(1),
   scanfeed_pending_results: constant(0),
   scanfeed_quarantined_entries: constant(0),
   scanfeed_leader: constant(0),
@@ -131,7 +131,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'standbys whose leader is watched elsewhere alert nothing': { replicas: [standby, standby], firing: NOTHING },
   'a replica that goes while another stays alerts nothing': { replicas: [leader, gone], firing: NOTHING },
   'a history that is read for the first time, years behind, alerts nothing': {
-    replicas: [{ ...leader, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
+    replicas: [{ ...leader, scanfeed_initial_sync_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
     firing: NOTHING,
   },
   'a standby that alone has lost the database alerts nothing': {
@@ -222,14 +222,14 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     firing: { 14: [], 18: ['DatabaseUnavailable critical'], 40: ['DatabaseUnavailable critical', OLD] },
   },
   'a history that is no longer read alerts': {
-    replicas: [{ ...wedged, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
+    replicas: [{ ...wedged, scanfeed_initial_sync_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
     firing: { 19: [], 26: [VERY_OLD, OLD, 'Stalled critical'] },
   },
   'a freshness that stays unknown alerts': {
     replicas: [
       {
         ...withoutDatabase,
-        scanfeed_backfill_complete: constant(0),
+        scanfeed_initial_sync_complete: constant(0),
         scanfeed_last_poll_success_timestamp_seconds: constant(0),
         scanfeed_lag_seconds: constant(Number.POSITIVE_INFINITY),
       },
@@ -277,7 +277,7 @@ const FEED_GAUGES = [
   'scanfeed_last_delivery_timestamp_seconds',
   'scanfeed_lag_seconds',
   'scanfeed_last_poll_success_timestamp_seconds',
-  'scanfeed_backfill_complete',
+  'scanfeed_initial_sync_complete',
   'scanfeed_pending_results',
   'scanfeed_quarantined_entries',
   'scanfeed_leader',

@@ -26,7 +26,7 @@ const REPORT: StatusReport = {
   role: 'leader',
   leaseHolder: 'pod-1',
   caughtUp: true,
-  backfillComplete: true,
+  initialSyncComplete: true,
   dataCompleteAsOf: '2026-01-01T00:00:01.000Z',
   lagSeconds: 1.5,
   lastPollAt: null,

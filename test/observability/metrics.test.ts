@@ -137,7 +137,7 @@ describe('the gauges of the database', () => {
     expect(await sample('scanfeed_pending_results')).toBe(4);
     expect(await sample('scanfeed_quarantined_entries')).toBe(5);
     expect(await sample('scanfeed_runs_without_data')).toBe(6);
-    expect(await sample('scanfeed_backfill_complete')).toBe(1);
+    expect(await sample('scanfeed_initial_sync_complete')).toBe(1);
     expect(await sample('scanfeed_last_poll_success_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 1) / 1000);
     expect(await sample('scanfeed_last_commit_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 2) / 1000);
     expect(await sample('scanfeed_last_delivery_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 3) / 1000);

@@ -243,7 +243,7 @@ describe('the script of the page', () => {
     await tick(page);
     await page.getByText('The data is complete up to 1 h 6 min ago.').waitFor();
     expect(await page.evaluate('[document.activeElement.textContent, String(getSelection()), scrollY]')).toEqual([
-      ...['Metrics', 'History', 200],
+      ...['Metrics', 'Initial sync', 200],
     ]);
     show(caughtUp());
     await tick(page);

@@ -27,7 +27,7 @@ describe('the headline', () => {
 
   test.each<[string, Partial<StatusReport>]>([
     ['The data is complete up to 1.2 s ago.', {}],
-    ['The data is complete up to 1.2 s ago. The history is still being read.', { backfillComplete: false }],
+    ['The data is complete up to 1.2 s ago. The initial sync is not complete yet.', { initialSyncComplete: false }],
     ['The freshness of the data is not known yet.', { lagSeconds: null }],
   ])('is followed by the freshness: %s', (sentence, changed) => {
     expect(stateOf(reported(changed)).sentence).toBe(sentence);

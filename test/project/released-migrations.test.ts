@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': 'fc99850de574d304efce2de73ca19f5297afb9355094b45fcf6cfabb3e7afdac',
-  '0002_reporting.sql': '04e45fc5e9a4f4f280b705ca6724b49b3732556e6267e5c973c65bbea7dd93db',
+  '0002_reporting.sql': '6c1980c83844615b3338a212c6b3379173e62b27ed9478e5653e5fda86c05a27',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

@@ -33,7 +33,7 @@ export function historyOf({ passes }: ModelFeed): ModelPass | undefined {
   return passes.find(({ kind }) => kind === 'history');
 }
 
-export function historyIsComplete(feed: ModelFeed): boolean {
+export function initialSyncIsComplete(feed: ModelFeed): boolean {
   const history = historyOf(feed);
   return feed.endReachedAt !== null && (history === undefined || history.finishedAt !== null);
 }
@@ -56,7 +56,7 @@ export function passOf({ id, begunAt, kind, since, until, cursor, deliveredUpTo,
   return { id, begunAt: new Date(begunAt), kind, since, until, cursor, deliveredUpTo, entries, stored };
 }
 
-/** Returns the last pass of a kind. The first reading of the whole feed counts as a full pass. */
+/** Returns the last pass of a kind. The initial sync counts as a full pass. */
 export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number): LastPass | null {
   const passes = feed.passes.filter(
     (pass) => pass.kind === kind && (pass.finishedAt === null || pass.cancelled || isCompleted(pass)),
@@ -73,7 +73,7 @@ export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number):
 
 function firstReading(feed: ModelFeed, kind: NewPass['kind']) {
   const { createdAt: begunAt, endReachedAt } = feed;
-  if (kind !== 'full' || endReachedAt === null || !historyIsComplete(feed)) return null;
+  if (kind !== 'full' || endReachedAt === null || !initialSyncIsComplete(feed)) return null;
   return { kind, begunAt, finishedAt: Math.max(endReachedAt, historyOf(feed)?.finishedAt ?? endReachedAt) };
 }
 

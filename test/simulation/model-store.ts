@@ -31,7 +31,7 @@ import { ModelFailure } from './model-failure.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import {
   beginPassOf,
-  historyIsComplete,
+  initialSyncIsComplete,
   lastPassOf,
   type ModelPass,
   movePass,
@@ -206,7 +206,7 @@ export class ModelStore implements FeedStore, ProcessStore {
       lastCommitAt: dateOf(feed?.lastCommitAt),
       lastDeliveredAt: feed?.lastDeliveredAt ?? null,
       endReached: (feed?.endReachedAt ?? null) !== null,
-      backfillComplete: feed !== undefined && historyIsComplete(feed),
+      initialSyncComplete: feed !== undefined && initialSyncIsComplete(feed),
       stuckSince: dateOf(feed?.stuckSince),
       acceptsBadUntil: null, // no operator accepts anything here
       pendingResults,

@@ -128,7 +128,7 @@ export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
     endReached: true,
     stuckSince: null,
     acceptsBadUntil: null,
-    backfillComplete: true,
+    initialSyncComplete: true,
     pendingResults: 0,
     quarantinedEntries: 0,
     runsWithoutData: 0,

@@ -91,7 +91,7 @@ describe.each([
   it.each([
     ['the answer sets delivery times', 'answer'],
     ['the clock of delivery times is ahead', 20_000],
-  ] as const)('is not claimed during the first reading when %s', async (_clock, deliveredAt) => {
+  ] as const)('is not claimed during the initial sync when %s', async (_clock, deliveredAt) => {
     const { rows, commits } = await readBacklog({ deliveredAt, sendsDate }, 0, 100);
     expect(rows).toBe(100);
     expect(commits.filter(({ falseMs }) => falseMs > 0)).toEqual([]);

@@ -94,11 +94,11 @@ the lowest value, backlogs the highest, and events the sum.
     {{- range $severity := list "warning" "critical" }}
     {{- $threshold := index $alerts.LagHigh $severity }}
     - alert: ScanfeedLagHigh
-      # While the history is read for the first time, its age does not count as lag.
+      # During the initial sync the age of the history does not count as lag.
       expr: |-
         min by (namespace, feed) (scanfeed_lag_seconds{ {{- $own -}} }) > {{ $threshold }}
         unless on (namespace, feed) (
-          max by (namespace, feed) (scanfeed_backfill_complete{ {{- $own -}} }) == 0
+          max by (namespace, feed) (scanfeed_initial_sync_complete{ {{- $own -}} }) == 0
           and time() - max by (namespace, feed) (scanfeed_last_poll_success_timestamp_seconds{ {{- $own -}} }) < {{ $alerts.LagHigh.warning }}
         )
       for: {{ $alerts.LagHigh.for }}

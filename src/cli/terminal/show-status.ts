@@ -32,7 +32,7 @@ function showFeed(report: FeedReport, bound: string, now: number, columns: numbe
     ['Complete as of', asOf(report)],
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
-    ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
+    ['Initial sync', report.initialSyncComplete ? 'complete' : `not complete yet${pace(report.pace)}`],
     ...report.passes.map(passLine),
     ['Runs', `${report.runsEstimated ? 'about ' : ''}${report.runs}${notProductive(report)}`],
     ['Recently stored', `${bound}${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],

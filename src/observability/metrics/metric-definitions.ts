@@ -84,7 +84,7 @@ export const HELP = {
   scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
   scanfeed_leader: '1 while this process leads the feed',
   scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error; only then',
-  scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
+  scanfeed_initial_sync_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
     'Entries read per second by a pass, or by the feed while it catches up; 0 while unknown',
   scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown',

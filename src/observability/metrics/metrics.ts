@@ -133,7 +133,7 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds): void {
   gauge('scanfeed_last_delivery_timestamp_seconds', (state) => unixSeconds(state.status()?.lastDeliveredAt));
   gauge('scanfeed_caught_up', (state) => Number(state.isCaughtUp()));
   gauge('scanfeed_leader', (state) => Number(state.isLeader()));
-  gauge('scanfeed_backfill_complete', (state) => Number(state.status()?.backfillComplete ?? false));
+  gauge('scanfeed_initial_sync_complete', (state) => Number(state.status()?.initialSyncComplete ?? false));
   gauge('scanfeed_pending_results', (state) => state.status()?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', (state) => state.status()?.quarantinedEntries ?? 0);
   gauge('scanfeed_runs_without_data', (state) => state.status()?.runsWithoutData ?? 0);

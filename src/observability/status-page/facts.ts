@@ -58,7 +58,7 @@ export function otherFacts(report: StatusReport, now: number): Fact[] {
   const { lastDeliveredAt, runsWithoutData } = report;
   const when = (iso: string | null) => (iso === null ? 'None yet' : timeElement(iso));
   return [
-    { name: 'History', value: report.backfillComplete ? 'Complete' : 'Not complete yet' },
+    { name: 'Initial sync', value: report.initialSyncComplete ? 'Complete' : 'Not complete yet' },
     { name: 'Last poll', value: when(report.lastPollAt) },
     { name: 'Last commit', value: when(report.lastCommitAt) },
     {

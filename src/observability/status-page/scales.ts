@@ -34,7 +34,7 @@ export const COUNT_STEPS: readonly Step[] = [0.1, 1, 10, 100, 1_000, 10_000, 100
 /** Maximum number of grid lines. */
 const MAX_LINES = 5;
 
-/** Returns a logarithmic scale, so that one chart shows usual values next to those of an outage or of a first reading. */
+/** Returns a logarithmic scale, so that one chart shows usual values next to those of an outage or of an initial sync. */
 export function logScale(values: readonly number[], steps: readonly Step[]): Scale {
   const least = values.length === 0 ? 0 : Math.min(...values);
   // Starts well below the lowest value, so that it does not look like zero.

@@ -58,10 +58,10 @@ function leaderOf({ role, leaseHolder, currentErrors }: StatusReport): string {
   return `${currentErrors.some(({ stage }) => stage === 'lease') ? 'Last led' : 'Led'} by ${leaseHolder}.`;
 }
 
-function freshness({ lagSeconds, backfillComplete }: StatusReport): string {
+function freshness({ lagSeconds, initialSyncComplete }: StatusReport): string {
   if (lagSeconds === null) return 'The freshness of the data is not known yet.';
   const upTo = `The data is complete up to ${describeSeconds(lagSeconds)} ago.`;
-  return backfillComplete ? upTo : `${upTo} The history is still being read.`;
+  return initialSyncComplete ? upTo : `${upTo} The initial sync is not complete yet.`;
 }
 
 export function renderState({ headline, sentence, leader, tone, sign }: State): string {

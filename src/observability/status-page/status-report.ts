@@ -9,7 +9,7 @@ export interface StatusReport {
   readonly role: 'starting' | 'leader' | 'standby';
   readonly leaseHolder: string | null;
   readonly caughtUp: boolean;
-  readonly backfillComplete: boolean;
+  readonly initialSyncComplete: boolean;
   readonly dataCompleteAsOf: string | null;
   /** Null while unknown. */
   readonly lagSeconds: number | null;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { ReadingPace } from '../../sync/ports/index.js';
 import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { historyIsComplete } from '../passes/passes.js';
+import { initialSyncIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
@@ -17,7 +17,7 @@ export interface FeedReport {
   /** Null: from the beginning of the history. */
   readonly completeFrom: Date | null;
   readonly reconciledAsOf: Date | null;
-  readonly backfillComplete: boolean;
+  readonly initialSyncComplete: boolean;
   /** The speed of the feed while it is catching up; null: it is not catching up, or no recent measurement is stored. */
   readonly pace: ReadingPace | null;
   /** Unfinished passes. */
@@ -111,7 +111,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         extract(epoch FROM clock_timestamp() - ${STILL_COMPLETE_AS_OF})::double precision AS "lagSeconds",
         NULLIF(complete_from, '-infinity') AS "completeFrom",
         reconciled_as_of AS "reconciledAsOf",
-        ${historyIsComplete(tables)} AS "backfillComplete",
+        ${initialSyncIsComplete(tables)} AS "initialSyncComplete",
         ${PACE} AS pace,
         COALESCE((SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until,
             'deliveredUpTo', delivered_up_to, 'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)

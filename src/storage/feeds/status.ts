@@ -3,7 +3,7 @@ import { MAX_COUNTED } from '../../core/counts.js';
 import type { FeedStatus, PassKind, StatusStore, StoredFeed } from '../../sync/ports/index.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { historyIsComplete } from '../passes/passes.js';
+import { initialSyncIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { ACCEPTS_BAD_UNTIL, isLed, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
@@ -26,7 +26,7 @@ const NEVER_TAKEN: Omit<FeedStatus, 'readAt'> = {
   endReached: false,
   stuckSince: null,
   acceptsBadUntil: null,
-  backfillComplete: false,
+  initialSyncComplete: false,
   pendingResults: 0,
   quarantinedEntries: 0,
   runsWithoutData: 0,
@@ -82,7 +82,7 @@ function figures(tables: Tables): RawBuilder<unknown> {
   return sql`${STILL_COMPLETE_AS_OF} AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - ${STILL_COMPLETE_AS_OF})::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt", stuck_since AS "stuckSince",
-          ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil", end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
+          ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil", end_reached_at IS NOT NULL AS "endReached", ${initialSyncIsComplete(tables)} AS "initialSyncComplete",
           CASE WHEN ${isLed(tables)} THEN lease_holder END AS "leaseHolder", CASE WHEN last_commit_at IS NOT NULL THEN base_url END AS "baseUrl",
           pending_results AS "pendingResults", quarantined_entries AS "quarantinedEntries",
           runs_without_data AS "runsWithoutData"`;

@@ -33,7 +33,7 @@ export function createPasses({ db, tables }: StoreConnection): PassStore {
           WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
           UNION ALL
           SELECT 0, 'full', created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
-          FROM feed WHERE ${kind} = 'full' AND ${historyIsComplete(tables)}
+          FROM feed WHERE ${kind} = 'full' AND ${initialSyncIsComplete(tables)}
         )
         SELECT CASE WHEN ${IS_OUTDATED} THEN 'Infinity'
             ELSE extract(epoch FROM clock_timestamp() - finished_at)::double precision * 1000 END AS "endedMsAgo",
@@ -126,6 +126,6 @@ export function historyIsUnfinished(tables: Tables): RawBuilder<boolean> {
 }
 
 /** For a row `feed`: everything from its beginning to its end has been read. */
-export function historyIsComplete(tables: Tables): RawBuilder<boolean> {
+export function initialSyncIsComplete(tables: Tables): RawBuilder<boolean> {
   return sql`(feed.end_reached_at IS NOT NULL AND NOT ${historyIsUnfinished(tables)})`;
 }

@@ -55,7 +55,7 @@ async function beginNow(
   return store.beginPass(lease, { kind, since, until, completeAsOf: new Date(completeAsOf.getTime() - errorMs) });
 }
 
-/** Milliseconds until a pass may be due. The first reading of the whole feed counts as a full pass, so none is due before it. */
+/** Milliseconds until a pass may be due. The initial sync counts as a full pass, so none is due before it. */
 function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
   // If it ended in the future, the clock of the database was set back.
   if (last !== null) return last.endedMsAgo < 0 ? 0 : Math.max(0, intervalMs - last.endedMsAgo);

@@ -91,7 +91,7 @@ export interface ReadingProgress {
 export interface PassStore {
   /** The oldest unfinished pass of this kind. Null until the feed has read its first page: its service may still change. */
   nextPass(feed: string, kind: PassKind): Promise<Pass | null>;
-  /** Null if no pass of this kind has ended. The first reading of the whole feed counts as a full pass. */
+  /** Null if no pass of this kind has ended. The initial sync counts as a full pass. */
   readLastPass(feed: string, kind: NewPass['kind']): Promise<LastPass | null>;
   /** Starts a pass. Null if the lease was lost, one of its kind is unfinished, or the freshness of the feed is unknown. */
   beginPass(lease: LeaseGrant, pass: NewPass): Promise<Pass | null>;

@@ -33,7 +33,7 @@ export interface FeedStatus extends Freshness {
   /** The time until which an operator accepts that most entries are unusable; null: the feed holds if they are. */
   readonly acceptsBadUntil: Date | null;
   /** Whether everything from its beginning to its end was read. */
-  readonly backfillComplete: boolean;
+  readonly initialSyncComplete: boolean;
   /** This and the next two are counted up to `MAX_COUNTED`. */
   readonly pendingResults: number;
   readonly quarantinedEntries: number;

@@ -192,7 +192,7 @@ describe('a live start', () => {
     await eventually(entriesRead).toBeGreaterThan(0);
     const [fresh] = service.deliver(1);
     await eventually(runs).toContain(fresh);
-    await daemon.reaches({ caughtUp: true, backfillComplete: false });
+    await daemon.reaches({ caughtUp: true, initialSyncComplete: false });
     expect(
       (await database.query("SELECT complete_from > now() - interval '2 hours' AS late FROM scanfeed.feeds"))[0]?.late,
     ).toBe(true);

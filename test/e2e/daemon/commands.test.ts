@@ -235,7 +235,7 @@ describe('scanfeed status', () => {
     expect(report).toMatchObject({
       feed: 'default',
       baseUrl: service.url,
-      backfillComplete: true,
+      initialSyncComplete: true,
       completeFrom: null,
       leader: leaseHolder,
       runs: 12,

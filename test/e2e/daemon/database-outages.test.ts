@@ -166,7 +166,7 @@ test('loses nothing when the server ends connections in the middle of a history'
     );
   }
   await daemon.catchesUp();
-  await daemon.reaches({ backfillComplete: true });
+  await daemon.reaches({ initialSyncComplete: true });
   expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 400 }]);
   expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
   expect(daemon.stderr).toBe('');

@@ -25,7 +25,7 @@ const METRICS = [
   'scanfeed_delivery_delay_seconds_count',
   'scanfeed_reconcile_found_total{revision="first"}',
   'scanfeed_reconcile_found_total{revision="later"}',
-  'scanfeed_backfill_complete',
+  'scanfeed_initial_sync_complete',
   'scanfeed_cursor_resets_total',
   'scanfeed_revision_conflicts_total',
   'scanfeed_database_pool{state="active"}',
@@ -77,7 +77,7 @@ test('copies a history, follows new runs, and reports both correctly', async () 
     scanfeed_delivery_delay_seconds_count: 8,
     scanfeed_leader: 1,
     scanfeed_caught_up: 1,
-    scanfeed_backfill_complete: 1,
+    scanfeed_initial_sync_complete: 1,
     scanfeed_pending_results: 0,
     scanfeed_quarantined_entries: 0,
   });

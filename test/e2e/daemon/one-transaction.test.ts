@@ -92,7 +92,7 @@ test('stores runs with the position of the pass when a history pass finds them',
   const service = await bench.startService();
   service.deliver(50, { deliveredAt: Date.now() - 5 * HOUR_MS });
   const { daemon, database } = await start(service, { SCANFEED_START: 'live' });
-  await daemon.reaches({ backfillComplete: true, runsWritten: 50 });
+  await daemon.reaches({ initialSyncComplete: true, runsWritten: 50 });
   expect(await storedWith(database)).toEqual({ history: 50 });
 });
 

@@ -72,7 +72,7 @@ test('one of three replicas leads and the others report the same; another takes 
   const leader = await leaderOf(daemons);
   await leader.catchesUp();
   for (const daemon of daemons) {
-    await daemon.reaches({ backfillComplete: true, pendingResults: 0, currentErrors: [] });
+    await daemon.reaches({ initialSyncComplete: true, pendingResults: 0, currentErrors: [] });
     expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
   }
   await eventually(

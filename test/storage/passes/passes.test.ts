@@ -63,15 +63,15 @@ describe('the history of a live feed', () => {
     const { lease, pass } = await unfinished('history'); // the feed has a cursor by now
     const early = passCommit(lease, pass, { end: 'yes', feedHadCursor: false });
     expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
-    expect(await status()).toMatchObject({ backfillComplete: false });
+    expect(await status()).toMatchObject({ initialSyncComplete: false });
   });
 
   it('makes the feed complete from the beginning when it is finished', async () => {
     const { lease, pass } = await unfinished('history');
-    expect(await status()).toMatchObject({ endReached: true, backfillComplete: false });
+    expect(await status()).toMatchObject({ endReached: true, initialSyncComplete: false });
     expect((await feedRow())?.complete_from).not.toBe('-infinity');
     await finishPass(bench, lease, pass);
-    expect(await status()).toMatchObject({ endReached: true, backfillComplete: true });
+    expect(await status()).toMatchObject({ endReached: true, initialSyncComplete: true });
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null });
     expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
   });
@@ -361,7 +361,7 @@ describe('the last pass of a kind', () => {
     await finishPass(bench, lease, pass);
     expect(await ended()).toMatchObject({ completedUntil: UNTIL });
     expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
-    expect(await ended('full')).toMatchObject({ completedUntil: null }); // the first reading of the feed
+    expect(await ended('full')).toMatchObject({ completedUntil: null }); // the initial sync
   });
 
   it('has ended but completed nothing when it was cancelled', async () => {

@@ -228,7 +228,7 @@ describe('sync_status', () => {
       complete_from: null,
       pending_results: '0',
       quarantined: '0',
-      backfill_complete: false,
+      initial_sync_complete: false,
     });
     const polledAt = performance.now() - 60_000;
     const atEnd = { polledAt, completeUpTo: null, lastDeliveredAt: null, end: 'yes' as const };
@@ -236,7 +236,7 @@ describe('sync_status', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now()`);
     const { lag_seconds: lag, ...rest } = (await status()) ?? {};
-    expect(rest).toMatchObject({ pending_results: '1', quarantined: '1', backfill_complete: true });
+    expect(rest).toMatchObject({ pending_results: '1', quarantined: '1', initial_sync_complete: true });
     expect(lag).toBeGreaterThanOrEqual(60);
   });
 
@@ -250,7 +250,7 @@ describe('sync_status', () => {
       data_complete_as_of: feedStatus.dataCompleteAsOf,
       pending_results: String(feedStatus.pendingResults),
       quarantined: String(feedStatus.quarantinedEntries),
-      backfill_complete: feedStatus.backfillComplete,
+      initial_sync_complete: feedStatus.initialSyncComplete,
       last_poll_at: feedStatus.lastPollAt,
       last_commit_at: feedStatus.lastCommitAt,
       runs_without_data: String(feedStatus.runsWithoutData),

@@ -54,7 +54,7 @@ export class Daemon extends Program {
   }
 
   async catchesUp(): Promise<void> {
-    await this.reaches({ caughtUp: true, backfillComplete: true, currentErrors: [] });
+    await this.reaches({ caughtUp: true, initialSyncComplete: true, currentErrors: [] });
   }
 
   /** Waits until a stage has failed this often in a row. */

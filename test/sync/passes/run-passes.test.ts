@@ -93,11 +93,11 @@ describe('a feed that begins with its new runs', () => {
     refuses(isOfHistory());
     await follow(10_000);
     expect(store.rows.size).toBe(2);
-    expect(await store.readStatus('default')).toMatchObject({ endReached: true, backfillComplete: false });
+    expect(await store.readStatus('default')).toMatchObject({ endReached: true, initialSyncComplete: false });
     expect(feedOf(store)).toMatchObject({ completeFrom: begun - 60 * MINUTE_MS, startSince: expect.any(Date) });
     refuses(() => null);
     await follow(10_000);
-    expect(await store.readStatus('default')).toMatchObject({ backfillComplete: true });
+    expect(await store.readStatus('default')).toMatchObject({ initialSyncComplete: true });
     expect(feedOf(store)).toMatchObject({ completeFrom: Number.NEGATIVE_INFINITY, startSince: null });
   });
 
@@ -139,7 +139,7 @@ describe('a feed that begins with its new runs', () => {
     refuses(() => null);
     recovered.length = 0;
     await clock.advance(MINUTE_MS);
-    expect(await store.readStatus('default')).toMatchObject({ backfillComplete: false });
+    expect(await store.readStatus('default')).toMatchObject({ initialSyncComplete: false });
     expect(recovered).toContain('history');
     await stop();
   });
@@ -226,7 +226,7 @@ describe('a feed that begins with its new runs', () => {
     await follow(30_000);
     expect(store.rows.size).toBe(32);
     expect(failures).toEqual(['history http_400']);
-    expect(await store.readStatus('default')).toMatchObject({ backfillComplete: true });
+    expect(await store.readStatus('default')).toMatchObject({ initialSyncComplete: true });
   });
 
   it('holds the history when the key belongs to another organization', async () => {
