@@ -5,17 +5,17 @@ import { isServiceClockOff, SERVICE_TIME_ERROR_MS } from '../page/service-clock.
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 
 /**
- * Pauses before the store is asked again when the last pass ended, milliseconds. `due`: minimum; `firstReading`: while the feed is
- * read for the first time; `waiting`: maximum, because a failover may lose the record of the last pass.
+ * Minimum and maximum pause before the store is asked again when the last pass ended, milliseconds. A failover may lose the record of
+ * the last pass.
  */
-const ASK_EVERY_MS = { due: 10_000, firstReading: 60_000, waiting: 600_000 };
+const ASK_EVERY_MS = { least: 10_000, most: 600_000 };
 
-/** Begins recent or full passes when they are due. */
+/** Begins recent or full passes when they are due; null if the settings say never. */
 export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, context: FeedContext) {
   const { store, clock } = context;
   const { reconcile } = context.settings;
   const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
-  if (intervalMs === null) return { mayBeDue: () => false, beginDue: async () => null };
+  if (intervalMs === null) return null;
   let askAt = Number.NEGATIVE_INFINITY;
   /** Returns whether one may be due. */
   const mayBeDue = () => clock.monotonic() >= askAt;
@@ -26,8 +26,8 @@ export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, cont
     const pauseMs = timeUntilDue(kind, last, intervalMs);
     const begun = pauseMs > 0 ? null : await beginNow(kind, last, lease, context, signal);
     // Not postponed after a failure: a call that queries nothing would count as a recovery.
-    const least = Math.min(ASK_EVERY_MS.due, intervalMs);
-    askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.waiting);
+    const least = Math.min(ASK_EVERY_MS.least, intervalMs);
+    askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.most);
     return begun;
   };
   return { mayBeDue, beginDue };
@@ -41,48 +41,33 @@ async function beginNow(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Pass | null> {
-  const { store, clock } = context;
-  const { reconcile } = context.settings;
+  const { store, clock, settings } = context;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
-  const { serviceTime, errorMs } = await readServiceTime(context, signal);
-  const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
-  if (lagMs === null || completeAsOf === null) return null;
-  // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
-  // measured before its response was received, so this is too early only by the error of the service's time. The pass claims less
-  // by that error: a later end could count entries as skipped that the cursor would have read.
-  const until = new Date(serviceTime(clock.monotonic()) - lagMs);
-  const since = kind === 'full' ? null : recentSince(until, last, reconcile.windowMs);
-  return store.beginPass(lease, { kind, since, until, completeAsOf: new Date(completeAsOf.getTime() - errorMs) });
-}
-
-/** Milliseconds until a pass may be due. The initial sync counts as a full pass, so none is due before it. */
-function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
-  // If it ended in the future, the clock of the database was set back.
-  if (last !== null) return last.endedMsAgo < 0 ? 0 : Math.max(0, intervalMs - last.endedMsAgo);
-  return kind === 'recent' ? 0 : ASK_EVERY_MS.firstReading;
-}
-
-/** Returns the start of a recent pass. It is not after the end of the last one, so that a pause leaves no gap. */
-export function recentSince(until: Date, last: LastPass | null, windowMs: number): Date {
-  const start = Math.min(until.getTime() - windowMs, last?.completedUntil?.getTime() ?? Number.POSITIVE_INFINITY);
-  return new Date(start - RECENT_PASS_OVERLAP_MS);
-}
-
-/**
- * Returns a function that converts monotonic times to the service's clock, or to the local one if they do not differ, and by how
- * many milliseconds its results may be too early.
- */
-async function readServiceTime(
-  context: FeedContext,
-  signal: AbortSignal,
-): Promise<{ readonly serviceTime: (monotonic: number) => number; readonly errorMs: number }> {
-  const { settings, clock } = context;
   const probe = { filters: settings.identity.filters, start: { since: new Date(clock.now()) } };
   const sentAt = clock.monotonic();
   const serviceDate = await readServiceDate(probe, 'background', context, signal);
   const answeredAt = clock.monotonic();
   const now = clock.now();
   const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
-  const serviceTime = (monotonic: number) => answered + monotonic - answeredAt;
-  return { serviceTime, errorMs: SERVICE_TIME_ERROR_MS + answeredAt - sentAt };
+  const { lagMs, dataCompleteAsOf } = await store.readStatus(lease.feed);
+  if (lagMs === null || dataCompleteAsOf === null) return null;
+  // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
+  // measured before its response was received, so this is too early only by the error of the service's time. The pass claims less
+  // by that error: a later end could count entries as skipped that the cursor would have read.
+  const until = new Date(answered + clock.monotonic() - answeredAt - lagMs);
+  // Not after the end of the last one, so that a pause leaves no gap.
+  const recent = Math.min(
+    until.getTime() - settings.reconcile.windowMs,
+    last?.completedUntil?.getTime() ?? Number.POSITIVE_INFINITY,
+  );
+  const since = kind === 'full' ? null : new Date(recent - RECENT_PASS_OVERLAP_MS);
+  const errorMs = SERVICE_TIME_ERROR_MS + answeredAt - sentAt;
+  return store.beginPass(lease, { kind, since, until, completeAsOf: new Date(dataCompleteAsOf.getTime() - errorMs) });
+}
+
+/** Milliseconds until a pass may be due. The initial sync counts as a full pass, so none is due before it. */
+function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
+  // If it ended in the future, the clock of the database was set back.
+  if (last !== null) return last.endedMsAgo < 0 ? 0 : Math.max(0, intervalMs - last.endedMsAgo);
+  return kind === 'recent' ? 0 : intervalMs;
 }

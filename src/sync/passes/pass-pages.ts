@@ -59,7 +59,7 @@ export class PassPages extends Pages {
     this.what = pass.kind;
     this.#pass = pass;
     this.#policy = PASS_POLICIES[pass.kind];
-    this.maxHeld = this.#policy.readsAhead ? Math.min(context.settings.maxHeldPages, MAX_HELD_PAGES) : 1;
+    this.maxHeld = this.#policy.findsSkipped ? 1 : Math.min(context.settings.maxHeldPages, MAX_HELD_PAGES);
   }
 
   /** The pass after its last commit. */
@@ -113,13 +113,11 @@ export class PassPages extends Pages {
     return overlap ?? { cursor: null, since };
   }
 
-  onStep(): void {}
-
-  isLast(page: CheckedPage): boolean {
+  override isLast(page: CheckedPage): boolean {
     return this.#policy.endsAtUntil && reachesBeyond(page, this.#pass.until);
   }
 
-  protected async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
+  protected override async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
     const { idle } = this;
     const { clock } = this.context;
     if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;

@@ -9,6 +9,8 @@ import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
 
 /** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
+/** Pause while the cursor of a recent or full pass is stuck, milliseconds. */
+const STUCK_PAUSE_MS = 60_000;
 
 /**
  * Runs the passes of a feed, those of each kind one after the other. Begins recent and full passes when they are due, and
@@ -48,12 +50,16 @@ function createPassesOfKind(
 ) {
   const { store, observer } = context;
   const { pollIntervalMs } = context.settings;
-  const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
+  const { yieldsTo, findsSkipped } = PASS_POLICIES[kind];
+  const stuck = findsSkipped ? STUCK_PAUSE_MS : pollIntervalMs;
+  // `fenced`: if the lease was lost, the task that renews it notices, and ends this one.
+  const pauses = { more: 0, end: 0, unclear: stuck, stuck, fenced: pollIntervalMs };
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {
     const pass = isRunning || work.mayHavePass(kind) ? await store.nextPass(lease.feed, kind) : null;
     if (pass === null) return starter === null ? null : starter.beginDue(until);
-    return (await mustYield(kind, lease, context)) ? null : pass;
+    const mustYield = yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
+    return mustYield ? null : pass;
   };
   return {
     /** Returns whether there may be one to run. */
@@ -75,17 +81,9 @@ function createPassesOfKind(
           observer.passFinished(pages.pass);
           leave();
         }
-        if (next === 'stuck' || next === 'unclear') return { pauseMs: stuckPauseMs };
-        // If the lease was lost, the task that renews it notices, and ends this one.
-        return { pauseMs: next === 'fenced' ? pollIntervalMs : 0 };
+        return { pauseMs: pauses[next] };
       });
       leave();
     },
   };
-}
-
-/** Returns whether a pass of this kind must wait for one of another kind. */
-async function mustYield(kind: PassKind, lease: LeaseGrant, { store }: LeaderContext): Promise<boolean> {
-  const { yieldsTo } = PASS_POLICIES[kind];
-  return yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
 }
