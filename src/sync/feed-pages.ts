@@ -36,11 +36,7 @@ export class FeedPages extends Pages {
     this.#catchUp = createCatchUpReporter(lease, context);
   }
 
-  isLast(): boolean {
-    return false;
-  }
-
-  onStep(): void {
+  override onStep(): void {
     this.context.observer.ticked(this.context.settings.stepMs);
   }
 
@@ -53,10 +49,6 @@ export class FeedPages extends Pages {
   protected override moved(): void {
     super.moved();
     this.#claims.moved();
-  }
-
-  protected async admit(page: CheckedPage): Promise<CheckedPage> {
-    return page;
   }
 
   protected fallBack(cursor: string, error: unknown, signal: AbortSignal): Promise<void> {

@@ -33,16 +33,23 @@ export abstract class Pages implements PageTarget, PrefetchOptions {
     protected readonly context: LeaderContext,
   ) {}
 
-  abstract isLast(page: CheckedPage): boolean;
   abstract moveBy(page: CheckedPage): FeedMove | PassMove;
-  /** Called before each step that may take some time. */
-  abstract onStep(): void;
-  /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
-  protected abstract admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null>;
   /** Called after the commit of each page, with what follows it. Returns false to stop although more follows. */
   protected abstract committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean>;
   /** Called when the service may reject a cursor. Rejects with the error if it does not; else the next start is another position. */
   protected abstract fallBack(cursor: string, error: unknown, signal: AbortSignal): Promise<void>;
+
+  isLast(_page: CheckedPage): boolean {
+    return false;
+  }
+
+  /** Called before each step that may take some time. */
+  onStep(): void {}
+
+  /** Returns what to commit of a page; null: nothing now, and the page is read again later. */
+  protected async admit(page: CheckedPage, _signal: AbortSignal): Promise<CheckedPage | null> {
+    return page;
+  }
 
   /** Called when pages are read from another position than the one that the last page led to. */
   protected moved(): void {
@@ -78,16 +85,11 @@ export abstract class Pages implements PageTarget, PrefetchOptions {
 
   async #readAll(start: Position, signal: AbortSignal): Promise<Next> {
     const pages = prefetchPages(start, this.#possibleEnd, this, this.context, signal);
-    const take = async (maxJoined: number) => {
-      const taken = await pages.take(maxJoined);
-      if (taken.length > 0) this.#refusals.accepted();
-      const admitted: CheckedPage[] = [];
-      for (const page of taken) {
-        const wanted = await this.admit(page, signal);
-        if (wanted === null) break; // those after it must not be committed without it
-        admitted.push(wanted);
-      }
-      return admitted;
+    const take = async () => {
+      const page = await pages.take();
+      if (page === null) return null;
+      this.#refusals.accepted();
+      return this.admit(page, signal);
     };
     /** The failures of reports. Thrown at the end, because the commits that were begun are reported as well. */
     const failures: unknown[] = [];

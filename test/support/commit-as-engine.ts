@@ -24,9 +24,9 @@ export async function storeAlone(
 ): Promise<CommittedPage | Fenced> {
   const { cursor: from } = await store.readPosition(lease.feed);
   const pages = [page];
-  const source = { isStopped: () => false, stop: () => {}, take: async () => pages.splice(0) };
+  const source = { isStopped: () => false, stop: () => {}, take: async () => pages.shift() ?? null };
   const moveBy = () => ({ lease, from, to, freshness: claimNothing() });
-  const target = { lease, breaker: createBreaker(), maxJoined: 1, maxCommits: 1, moveBy };
+  const target = { lease, breaker: createBreaker(), maxCommits: 1, moveBy };
   const writer = new PageWriter(source, target, { store, clock: systemClock }, new AbortController().signal);
   const { value } = await writer.write().next();
   if (value === undefined) throw new Error('nothing was stored');

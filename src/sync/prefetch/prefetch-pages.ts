@@ -7,7 +7,7 @@ import { type CheckedPage, leadsFurther, type PossibleEnd, type ReceivedPage } f
 import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
-import { countJoined } from '../writer/join-pages.js';
+import { joinPages, pagesToJoin } from '../writer/join-pages.js';
 import type { PageSource } from '../writer/write-pages.js';
 
 export interface PrefetchOptions {
@@ -15,6 +15,8 @@ export interface PrefetchOptions {
   readonly priority: Priority;
   /** Maximum number of pages in memory, including those that are not released yet. */
   readonly maxHeld: number;
+  /** Maximum number of pages that are committed together. */
+  readonly maxJoined: number;
   /** Returns whether a page is known to be the last, whatever follows it. */
   isLast?(page: CheckedPage): boolean;
 }
@@ -38,7 +40,7 @@ export function prefetchPages(
   context: LeaderContext,
   signal: AbortSignal,
 ): PageSource & { close(): void } {
-  const { priority, maxHeld } = options;
+  const { priority, maxHeld, maxJoined } = options;
   const { budget, loader, clock, service, read } = context;
   const linked = linkedSignal(signal);
   const until = linked.signal;
@@ -126,16 +128,16 @@ export function prefetchPages(
      * Waits until the next page in order is complete. Pages that follow it are complete too if the store is slower than the service.
      * Rejects with the failure of a page; no page follows it.
      */
-    take: async (maxJoined) => {
+    take: async () => {
       while (held.length === 0 && !finished) await once(changes, 'change');
       const [first] = held;
-      if (first === undefined || until.aborted) return [];
+      if (first === undefined || until.aborted) return null;
       const page = await first.page.catch(unlessStopped);
-      if (page === null || until.aborted) return [];
-      const complete = [page, ...completeAfterFirst(held)];
-      const joined = countJoined(complete, maxJoined);
-      for (const { ticket } of held.splice(0, joined)) givenOut.add(ticket);
-      return complete.slice(0, joined);
+      if (page === null || until.aborted) return null;
+      const following = held.slice(1).map(({ complete }) => complete);
+      const joined = pagesToJoin(page, following, maxJoined);
+      for (const { ticket } of held.splice(0, joined.length)) givenOut.add(ticket);
+      return joinPages(joined);
     },
     stop,
     /** Stops, and releases all memory. */
@@ -144,11 +146,4 @@ export function prefetchPages(
       for (const ticket of givenOut) release(ticket);
     },
   };
-}
-
-/** Returns the complete pages after the first, up to the first incomplete one. */
-function completeAfterFirst(held: readonly HeldPage[]): CheckedPage[] {
-  const pages = held.slice(1).map((entry) => entry.complete);
-  const end = pages.indexOf(null);
-  return pages.slice(0, end === -1 ? pages.length : end).filter((page) => page !== null);
 }

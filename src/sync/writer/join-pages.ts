@@ -14,25 +14,31 @@ export function isOrdinary(page: CheckedPage): boolean {
   return leadsFurther(page) && !hasResults && page.quarantine.length === 0;
 }
 
-/** Returns how many of these consecutive pages to commit together, at least 1. */
-export function countJoined(pages: readonly CheckedPage[], max: number): number {
-  let bytes = 0;
-  const end = pages.slice(0, max).findIndex((page) => {
-    bytes += page.bytes;
-    return bytes > MAX_JOINED_BYTES || !isOrdinary(page);
-  });
-  return Math.max(1, end === -1 ? Math.min(pages.length, max) : end);
+/** Returns a page and those of the next ones to commit together with it. @param following null: not complete yet */
+export function pagesToJoin(
+  page: CheckedPage,
+  following: readonly (CheckedPage | null)[],
+  max: number,
+): readonly [CheckedPage, ...CheckedPage[]] {
+  const joined: [CheckedPage, ...CheckedPage[]] = [page];
+  let { bytes } = page;
+  for (const next of isOrdinary(page) ? following.slice(0, max - 1) : []) {
+    bytes += next?.bytes ?? 0;
+    if (next === null || bytes > MAX_JOINED_BYTES || !isOrdinary(next)) break;
+    joined.push(next);
+  }
+  return joined;
 }
 
 /**
- * Joins consecutive pages into one, from the position of the first to the next one of the last; null if there are none. So the fixed
- * cost of a statement (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
+ * Joins consecutive pages into one, from the position of the first to the next one of the last. So the fixed cost of a statement
+ * (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
  */
-export function joinPages(pages: readonly CheckedPage[]): CheckedPage | null {
-  const [first, last] = [pages[0], pages.at(-1)];
-  if (first === undefined || last === undefined || first === last) return first ?? null;
+export function joinPages(pages: readonly [CheckedPage, ...CheckedPage[]]): CheckedPage {
+  const [first] = pages;
+  if (pages.length === 1) return first;
   return {
-    ...last,
+    ...(pages.at(-1) ?? first),
     at: first.at,
     items: pages.reduce((sum, page) => sum + page.items, 0),
     polls: pages.flatMap((page) => page.polls),

@@ -15,15 +15,15 @@ import type {
   QuarantineEntry,
 } from '../ports/index.js';
 import type { Breaker } from './breaker.js';
-import { isOrdinary, joinPages } from './join-pages.js';
+import { isOrdinary } from './join-pages.js';
 import { isRefused, withoutRefused } from './without-refused.js';
 
 /** Gives out pages in the order of the feed. */
 export interface PageSource {
   /** Whether it gives out no more pages. */
   isStopped(): boolean;
-  /** Resolves with complete consecutive pages, as many as are committed together; none if no more are to be committed now. */
-  take(maxJoined: number): Promise<readonly CheckedPage[]>;
+  /** Resolves with the next page, or with pages that are committed together; null if no more are to be committed now. */
+  take(): Promise<CheckedPage | null>;
   stop(): void;
 }
 
@@ -31,8 +31,6 @@ export interface PageSource {
 export interface PageTarget {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
-  /** Maximum number of pages that are committed together. */
-  readonly maxJoined: number;
   /** Maximum number of commits at the same time. In the database, the second one waits for the first. */
   readonly maxCommits: number;
   /** Called before each step that may take some time: a wait for a page, a statement. */
@@ -107,7 +105,7 @@ export class PageWriter {
   // Functions of their own, because a page in a variable of the loop would stay in memory while the loop waits for the next one.
   async #take(): Promise<void> {
     try {
-      this.#taken = joinPages(await this.source.take(this.target.maxJoined));
+      this.#taken = await this.source.take();
     } catch (error) {
       this.#readError = { error };
     }

@@ -26,7 +26,7 @@ function serviceOf(pages: number): ModelService {
 function readingOf(service: ModelService, maxHeld = 20, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
-  const options = { priority: 'feed', maxHeld, isLast: () => false } as const;
+  const options = { priority: 'feed', maxHeld, maxJoined: 1, isLast: () => false } as const;
   const read = { filters: DEFAULT_FILTERS, markdown: false, limit: createPageLimit(10, context.budget.bytes) };
   const leader = { read, recovery: createFailurePauses(systemClock, {}), retryWakeUp: createWakeUp(systemClock) };
   return prefetchPages(start, null, options, { ...context, ...leader, ...over }, new AbortController().signal);
@@ -53,8 +53,8 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
   };
   const ahead = readingOf(service, 2);
   for (;;) {
-    const [page] = await ahead.take(1);
-    if (page === undefined) break;
+    const page = await ahead.take();
+    if (page === null) break;
     page.release();
   }
   ahead.close();
@@ -69,11 +69,11 @@ describe('pages that are read ahead', () => {
   it('keep their memory when reading is stopped after they were returned', async () => {
     const budget = createMemoryBudget(64 * 1024 * 1024);
     const ahead = readingOf(serviceOf(2), 2, { budget });
-    const [page] = await ahead.take(1);
+    const page = await ahead.take();
     ahead.stop();
     expect(page?.bytes).toBeGreaterThan(0);
     expect(budget.reservedBytes).toBe(page?.bytes);
-    expect(await ahead.take(1)).toEqual([]);
+    expect(await ahead.take()).toBeNull();
     ahead.close();
     expect(budget.reservedBytes).toBe(0);
   });
@@ -84,7 +84,7 @@ describe('pages that are read ahead', () => {
       ahead.stop();
       return entries;
     }
-    expect(await ahead.take(1)).toEqual([]);
+    expect(await ahead.take()).toBeNull();
   });
 });
 
@@ -98,7 +98,7 @@ it('releases the parsed entries of a page once they are checked, since the memor
     return page;
   };
   const ahead = readingOf(service, 1);
-  const [page] = await ahead.take(1);
+  const page = await ahead.take();
   expect(await isCollected(entry)).toBe(true);
   expect(page?.monotonicTimeOf(new Date(0))).toBeLessThanOrEqual(page?.polledAt ?? 0); // the page itself is still held
   ahead.close();

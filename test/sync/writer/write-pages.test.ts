@@ -36,14 +36,14 @@ function writing(pages: number, options: { readonly unusableOn?: number; readonl
       isStopped = true;
     },
     take: async () => {
-      if (isStopped) return [];
+      if (isStopped) return null;
       if (taken === pages && options.readFails) throw new Error('the reader failed');
       taken += 1;
-      return taken > pages ? [] : [pageAt(taken - 1)];
+      return taken > pages ? null : pageAt(taken - 1);
     },
   };
   const target = {
-    ...{ lease, breaker: createBreaker(), maxJoined: 1, maxCommits: 2 },
+    ...{ lease, breaker: createBreaker(), maxCommits: 2 },
     moveBy: ({ at: { cursor: from }, next: to }: CheckedPage) => ({ lease, from, to, freshness: claimNothing() }),
   };
   const store = new ModelStore(() => 0);
