@@ -16,24 +16,6 @@ interface Row extends Omit<FeedStatus, 'readAt'> {
   readonly database_ms: number;
 }
 
-/** What is read of a feed that no process has taken yet. */
-const NEVER_TAKEN: Omit<FeedStatus, 'readAt'> = {
-  dataCompleteAsOf: null,
-  lagMs: null,
-  lastPollAt: null,
-  lastCommitAt: null,
-  lastDeliveredAt: null,
-  endReached: false,
-  stuckSince: null,
-  acceptsBadUntil: null,
-  initialSyncComplete: false,
-  pendingResults: 0,
-  quarantinedEntries: 0,
-  runsWithoutData: 0,
-  leaseHolder: null,
-  baseUrl: null,
-};
-
 /** Creates the access to the status of feeds, which is the same for all replicas. */
 export function createStatus(
   { db, tables }: StoreConnection,
@@ -43,19 +25,13 @@ export function createStatus(
   const readFeeds = async (feeds: readonly string[]) => {
     const readAt = monotonic();
     const { rows } = await sql<Row>`
-      WITH ${counts(tables, feeds)},
-      unfinished AS MATERIALIZED (
-        SELECT feed AS unfinished_of, array_agg(DISTINCT kind) AS kinds FROM ${tables.passes}
-        WHERE feed ${isOneOf(feeds)} AND finished_at IS NULL GROUP BY feed
-      )
-      SELECT name, lease_holder AS holder, lease_epoch AS epoch, ${figures(tables)}, ${DATABASE_MS},
-        COALESCE(kinds, '{}') AS unfinished
-      FROM ${tables.feeds} AS feed JOIN counted ON counted_of = name LEFT JOIN unfinished ON unfinished_of = name
-      WHERE name ${isOneOf(feeds)}`.execute(db);
+      SELECT followed.name, lease_holder AS holder, COALESCE(lease_epoch, 0) AS epoch, ${figures(tables)}, ${DATABASE_MS},
+        ARRAY(SELECT DISTINCT kind FROM ${tables.passes} WHERE feed = followed.name AND finished_at IS NULL) AS unfinished
+      -- Names as JSON: the server reuses one plan for any number of them. The estimate of an array depends on its length.
+      FROM jsonb_array_elements_text(${JSON.stringify(feeds)}::jsonb) AS followed (name)
+        LEFT JOIN ${tables.feeds} AS feed ON feed.name = followed.name`.execute(db);
     databaseClock.note(rows[0]);
-    const found = new Map(rows.map((row) => [row.name, storedFeed(row, readAt)]));
-    const never = { status: { readAt, ...NEVER_TAKEN }, holder: null, epoch: 0, unfinished: [] };
-    return new Map(feeds.map((feed) => [feed, found.get(feed) ?? never]));
+    return new Map(rows.map((row) => [row.name, storedFeed(row, readAt)]));
   };
 
   return {
@@ -77,32 +53,20 @@ function storedFeed(
   return { status: { readAt, ...figures }, holder, epoch: Number(epoch), unfinished };
 }
 
-/** For a row `feed` with its counts. */
+/**
+ * For the name of a feed and its row `feed`, null if no process has taken it yet. Counts by partial indexes and up to a maximum:
+ * counting a million pending results would take 0.6 s each time.
+ */
 function figures(tables: Tables): RawBuilder<unknown> {
+  const count = (rows: RawBuilder<unknown>) =>
+    sql`(SELECT count(*)::int FROM (${rows} LIMIT ${sql.lit(MAX_COUNTED)}) AS counted)`;
   return sql`${STILL_COMPLETE_AS_OF} AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - ${STILL_COMPLETE_AS_OF})::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt", stuck_since AS "stuckSince",
           ${ACCEPTS_BAD_UNTIL} AS "acceptsBadUntil", end_reached_at IS NOT NULL AS "endReached", ${initialSyncIsComplete(tables)} AS "initialSyncComplete",
           CASE WHEN ${isLed(tables)} THEN lease_holder END AS "leaseHolder", CASE WHEN last_commit_at IS NOT NULL THEN base_url END AS "baseUrl",
-          pending_results AS "pendingResults", quarantined_entries AS "quarantinedEntries",
-          runs_without_data AS "runsWithoutData"`;
-}
-
-/** With one feed, the server can reuse one plan; a plan for an array depends on its length. */
-function isOneOf(feeds: readonly string[]): RawBuilder<boolean> {
-  return feeds.length === 1 ? sql`= ${feeds[0]}` : sql`= ANY (${feeds}::text[])`;
-}
-
-/** Counts by feed, each by a partial index and up to a maximum. Counting a million pending results would take 0.6 s each time. */
-function counts(tables: Tables, feeds: readonly string[]): RawBuilder<unknown> {
-  const upToMax = (rows: RawBuilder<unknown>) =>
-    sql`(SELECT count(*)::int FROM (${rows} LIMIT ${sql.lit(MAX_COUNTED)}) AS found)`;
-  return sql`counted AS MATERIALIZED (
-        SELECT name AS counted_of,
-          ${upToMax(sql`SELECT FROM ${tables.runs} WHERE feed = led.name AND result_state = 'pending' AND ${IS_RETRIED}`)} AS pending_results,
-          ${upToMax(sql`SELECT FROM ${tables.quarantine} WHERE feed = led.name AND state = 'open'`)} AS quarantined_entries,
-          ${upToMax(sql`SELECT FROM ${tables.runs}
-            WHERE feed = led.name AND status = 'completed' AND result_state = 'complete' AND data IS NULL`)} AS runs_without_data
-        FROM ${tables.feeds} AS led WHERE name ${isOneOf(feeds)}
-      )`;
+          ${count(sql`SELECT FROM ${tables.runs} WHERE feed = followed.name AND result_state = 'pending' AND ${IS_RETRIED}`)} AS "pendingResults",
+          ${count(sql`SELECT FROM ${tables.quarantine} WHERE feed = followed.name AND state = 'open'`)} AS "quarantinedEntries",
+          ${count(sql`SELECT FROM ${tables.runs}
+            WHERE feed = followed.name AND status = 'completed' AND result_state = 'complete' AND data IS NULL`)} AS "runsWithoutData"`;
 }
