@@ -9,6 +9,7 @@ const files = projectFiles();
 const pages = files.filter((path) => path.endsWith('.md'));
 /** Pages that describe the present state: what an earlier release had stays in the changelog. */
 const current = pages.filter((page) => page !== 'CHANGELOG.md');
+const isOfCommands = (page: string) => page.startsWith('docs/commands/');
 const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> };
 
 test.each(pages)('%s links to what exists', (page) => {
@@ -79,7 +80,8 @@ async function unknownOf(call: string): Promise<string[]> {
 }
 
 describe.each([
-  ...['README.md', 'docs/README.md', 'docs/demo.md', 'docs/deployment.md', 'docs/emulator.md', 'docs/operating.md'],
+  ...['README.md', 'docs/README.md', 'docs/demo.md', 'docs/deployment.md', 'docs/emulator.md', 'docs/feed-states.md'],
+  ...['docs/log.md', 'docs/retention.md', 'docs/status-page.md', ...current.filter(isOfCommands)],
   ...['docs/reporting.md', 'docs/restoring.md', 'docs/submitting.md', 'docs/troubleshooting.md', 'docs/upgrading.md'],
 ])('%s', (page) => {
   const text = readText(page);
@@ -146,13 +148,12 @@ describe('the messages that the documentation quotes', () => {
     expect(gone).toEqual([]);
   });
 
-  test('are those of the program: the plans in docs/operating.md that have to be confirmed', () => {
+  test('are those of the program: the plans in docs/commands/ that have to be confirmed', () => {
     const oneLine = (text: string) => text.replaceAll('\\n', ' ').replaceAll(/\s+/g, ' ');
     const values =
       /\b\d+ (?:entry|result|run|runs|pending results|open entry)\b|\bdefault\b|\bformer\b|\bscanfeed\b|https?:\S+|\d{4}-\d\d-\S+|\S+\/\d+\/\w+|: /g;
-    const plans = [...readText('docs/operating.md').matchAll(/^\$ .*\n((?:(?!\$ ).*\n)*?).* \[y\/N\]/gm)].map(
-      ([, plan = '']) => oneLine(plan),
-    );
+    const text = current.filter(isOfCommands).map(readText).join('\n');
+    const plans = [...text.matchAll(/^\$ .*\n((?:(?!\$ ).*\n)*?).* \[y\/N\]/gm)].map(([, plan = '']) => oneLine(plan));
     expect(plans).toHaveLength(6);
     const parts = plans.flatMap((plan) => plan.split(values)).map((part) => part.trim());
     expect(parts.filter((part) => /\w{4}/.test(part) && !oneLine(source).includes(part))).toEqual([]);

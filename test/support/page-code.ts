@@ -27,7 +27,7 @@ export function commandLinesOf(page: string): readonly string[] {
  * names options of it.
  */
 export function programCallsOf(page: string): readonly string[] {
-  const rows = [...page.matchAll(/^\| `scanfeed ([^`]+)` \|(.*)$/gm)].map(
+  const rows = [...page.matchAll(/^\| \[?`scanfeed ([^`]+)`(?:\]\([^)]*\))? \|(.*)$/gm)].map(
     ([, call = '', rest = '']) => `${call} ${[...rest.matchAll(/`(--[a-z-]+)/g)].map(([, flag]) => flag).join(' ')}`,
   );
   return [...commandLinesOf(page).flatMap(callsIn), ...rows.map((call) => call.trim())];

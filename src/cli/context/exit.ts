@@ -11,7 +11,7 @@ export function worstOf(codes: readonly number[]): number {
   return WORST_FIRST.find((code) => codes.includes(code)) ?? EXIT.failed;
 }
 
-/** Exit codes in the help of every command; described in docs/operating.md. */
+/** Exit codes in the help of every command; described in docs/commands/README.md. */
 export const EXIT_HELP = `
 Exit codes: ${EXIT.done} success, ${EXIT.failed} failure or unfinished work, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try
 again later, ${EXIT.settings} wrong settings, ${EXIT.interrupted} interrupted, 143 ended by SIGTERM`;
