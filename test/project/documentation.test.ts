@@ -108,7 +108,9 @@ test('README.md takes five minutes to read', () => {
 
 test('docs/README.md lists every page of docs/', () => {
   const listed = linksOf(readText('docs/README.md'));
-  const below = filesBelow('docs/').flatMap((path) => /^docs\/([\w-]+\.md|[\w-]+\/README\.md)$/.exec(path)?.[1] ?? []);
+  const below = filesBelow('docs/').flatMap(
+    (path) => /^docs\/([\w-]+\.md|[\w-]+\/README\.md|commands\/[\w-]+\.md)$/.exec(path)?.[1] ?? [],
+  );
   expect(below.filter((page) => page !== 'README.md' && !listed.includes(page))).toEqual([]);
 });
 
