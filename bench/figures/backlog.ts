@@ -13,7 +13,7 @@ export const backlog: Figure = {
   name: 'backlog',
   title: 'A backlog of a million runs',
   method:
-    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. Shown are its peak resident memory in any of them, as the kernel reports it, and the median rate of each tenth, by the time at which rows were written. Last to first: the median of the five readings’ own ratios.',
+    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. The figures are the highest resident memory of the five readings, as the kernel reports it, and the median rate of each tenth, by the time at which rows were written. The last tenth is compared with the first tenth of the same reading; the ratio is the median.',
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 20_000 : 1_000_000 });
     note('the history is recorded');

@@ -29,7 +29,7 @@ export const coldSync: Figure = {
   name: 'cold-sync',
   title: 'Cold sync of a history',
   method:
-    'An empty database, a history of runs of 1.7 KB in pages of 200. Time runs from the start of the daemon’s process, the creation of its tables included, until the commit that reached the end. The others are connected and ready when their time begins. The two that write row by row read a twentieth of the history. Ratios are medians of the repetitions’ own.',
+    'An empty database, a history of runs of 1.7 KB in pages of 200. Time runs from the start of the daemon’s process, the creation of its tables included, until the commit that reached the end. All other contestants are connected and ready when their time begins. The two contestants that write row by row read a twentieth of the history. Ratios are medians of the ratios of each repetition.',
   measure: async (bench) => {
     const history = bench.quick ? 5_000 : 100_000;
     const server = await startServer(bench.scope);

@@ -8,7 +8,7 @@ export const feeds: Figure = {
   name: 'feeds',
   title: 'Two feeds on one server',
   method:
-    'Two histories of other runs, each read by a daemon of its own: alone; both at once into the tables of one database, where commits run one after the other; and both at once into separate databases. Time runs from the start of the first process until the end of the last feed was committed.',
+    'Two daemons read different histories: alone; at once into the tables of one database, where commits run one after the other; and at once into separate databases. Time runs from the start of the first process until the end of the last feed was committed.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const history = quick ? 2_000 : 40_000;

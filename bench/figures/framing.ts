@@ -37,7 +37,7 @@ export const framing: Figure = {
   name: 'framing',
   title: 'Responses without a Content-Length',
   method:
-    'A daemon with the default settings and 256 MiB reads from a service over a line of fixed bandwidth, 40 MB/s if nothing else is said, from its start until all results are stored: once with a Content-Length in each response, and once in chunks, as proxies send that compress.',
+    'A daemon with the default settings and 256 MiB reads from a service over a line of fixed bandwidth (40 MB/s unless stated otherwise), from its start until all results are stored: once with a Content-Length in each response, and once in chunks, as proxies send that compress.',
   onDemand: true,
   measure: async ({ quick, scope, note }) => {
     const server = await startServer(scope);

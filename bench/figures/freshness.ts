@@ -10,7 +10,7 @@ const POLL_MS = 200;
 export const freshness: Figure = {
   name: 'freshness',
   title: 'From the feed to the table',
-  method: `Ten new runs a second, polled every ${POLL_MS} ms. From the moment at which a run can be seen in the feed until its row is committed, by PostgreSQL’s commit timestamps.`,
+  method: `Ten new runs a second, polled every ${POLL_MS} ms. Time runs from the moment at which the feed lists a run until its row is committed, by PostgreSQL’s commit timestamps.`,
   measure: async ({ scope, quick }) => {
     const service = await startService(scope, { history: 200, newRunsPerSecond: 10 });
     const server = await startServer(scope, { track_commit_timestamp: 'on' });

@@ -40,7 +40,7 @@ export const growth: Figure = {
   name: 'growth',
   title: 'A growing table',
   method:
-    '100,000 runs of the last thirty days are read into an empty table, and alternately into one that already holds runs of the past year and keeps those of each round; medians of five rounds. Before each reading the table is vacuumed and a checkpoint is made; those that come during one are PostgreSQL’s own, at its default of 1 GB of log. Time runs from the start of the process, that of the thirds from the first commit. Disk is the table with its values out of line and its indexes; the key is the index of scan ids.',
+    '100,000 runs of the last thirty days are read alternately into an empty table and into a large one; medians of five rounds. The large table contains runs of the past year and keeps the runs of each round. Before each reading the table is vacuumed and a checkpoint is made. Checkpoints during a reading are PostgreSQL’s own, at its default of 1 GB of log. Time runs from the start of the process; the time of the thirds runs from the first commit. Disk is the table with its values out of line and its indexes; the key is the index of scan ids.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const plan = quick ? QUICK_PLAN : PLAN;

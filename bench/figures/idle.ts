@@ -19,7 +19,7 @@ export const idle: Figure = {
   name: 'idle',
   title: 'At rest, and at the start',
   method:
-    'User and system time of a daemon at the end of a quiet feed, and of all processes of its PostgreSQL, from ten seconds after it got there: with the default settings, which poll every 5 s, and polling every second. Its resident memory is compared with that of a Node.js of the same version that does nothing. The start lasts from the start of the process until its first request, on a database that has its tables. The last row is the time to touch one page of memory that was idle for five seconds. If it takes more than 0.1 microseconds, this machine slows down every process that wakes up.',
+    'User and system time of a daemon at the end of a quiet feed, and of all processes of its PostgreSQL, from ten seconds after it reached the end: with the default settings, which poll every 5 s, and polling every second. Its resident memory is compared with that of a Node.js of the same version that does nothing. The start lasts from the start of the process until its first request, on a database with its tables. The last row is the time to touch one page of memory that was idle for five seconds. If it takes more than 0.1 microseconds, this machine slows down every process that wakes up.',
   measure: async ({ scope, quick }) => {
     const service = await startService(scope, { history: 1_000 });
     const server = await startServer(scope);

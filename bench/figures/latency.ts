@@ -10,7 +10,7 @@ const LATENCY_MS = 100;
 export const latency: Figure = {
   name: 'latency',
   title: 'A service that takes its time',
-  method: `Every answer takes ${LATENCY_MS} ms. The other contestant is a chain of requests that stores nothing. No feed can be read faster, because each request needs the cursor of the answer before. Time runs from the first request; scanfeed’s ends with the commit of the end.`,
+  method: `Every response takes ${LATENCY_MS} ms. The other contestant is a chain of requests that stores nothing. No feed can be read faster, because each request needs the cursor of the previous response. Time runs from the first request; the time of scanfeed ends with the commit of the end.`,
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 2_000 : 20_000, latencyMs: LATENCY_MS });
     const server = await startServer(scope);

@@ -12,7 +12,7 @@ const POLL_MS = 5_000;
 /** New runs a second of all feeds together, while the lag is measured. */
 const NEW_RUNS_PER_SECOND = 20;
 const SCRAPES = 9;
-/** Time between two scrapes, milliseconds: longer than an answer waits after the previous one (docs/decisions/0016). */
+/** Time between two scrapes, milliseconds: longer than a response waits after the previous one (docs/decisions/0016). */
 const PAUSE_OF_SCRAPES_MS = 2_500;
 const ROUNDS = 3;
 const SLOW_LATENCY_MS = 25_000;
@@ -44,7 +44,7 @@ export const manyFeeds: Figure = {
   name: 'many-feeds',
   title: 'Many feeds in one process',
   method:
-    'One daemon follows the feeds of a file, 200 runs each, in one set of tables, with the default settings: until the history of all of them is stored; at rest, for 30 s, at least a minute after that and once all documents have been searched for typed views; and while new runs arrive. The lag is from the moment at which a run can be seen in its feed until its row is committed. A scrape is one answer of /metrics, from request to last byte, the median of nine. The organizations of twelve of 200 feeds answer each request after 25 s; the lag of the others is measured after they have read their histories. For the takeover, a second daemon is started. Once each of the two leads at least 45 % of the feeds, the first is killed with SIGKILL; the time is until the second leads every feed. Medians of three rounds; of the memory at its most, the highest; the lags of all rounds together.',
+    'One daemon follows the feeds of a file, 200 runs each, in one set of tables, with the default settings: until the history of all of them is stored; at rest, for 30 s, at least a minute after that and once all documents have been searched for typed views; and while new runs arrive. The lag is the time from the moment at which the feed lists a run until its row is committed. A scrape is one response of /metrics, from request to last byte, the median of nine. The organizations of twelve of 200 feeds respond to each request after 25 s; the lag of all other feeds is measured after they have read their histories. For the takeover, a second daemon is started. Once each of the two leads at least 45 % of the feeds, the first daemon is killed with SIGKILL; the time ends when the second daemon leads every feed. Figures are medians of three rounds, but the highest of the peak memory; lags are of all rounds together.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const sizes = quick ? QUICK : FULL;

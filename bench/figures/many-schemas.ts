@@ -11,7 +11,7 @@ export const manySchemas: Figure = {
   name: 'many-schemas',
   title: 'Many feeds with a schema each',
   method:
-    'As above, with a schema for each feed, which the daemon creates: all tables, views and functions of each. One round.',
+    'As above, with a schema for each feed: the daemon creates its tables, views and functions. One round.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const sizes = quick ? QUICK : FULL;

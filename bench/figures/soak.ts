@@ -22,7 +22,7 @@ export const soak: Figure = {
   name: 'soak',
   title: 'An hour of work',
   method:
-    'A daemon polls a feed once a second while it gains 50 runs a second. Resident memory and processor time by the minute; the first ten minutes are for settling.',
+    'A daemon polls a feed once a second while it gains 50 runs a second. Resident memory and processor time by the minute; the first ten minutes are a warm-up.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const minuteMs = quick ? MINUTE_MS / 60 : MINUTE_MS;

@@ -11,7 +11,7 @@ const SETTINGS = { SCANFEED_RESOLVE_CONCURRENCY: '16' };
 export const truncated: Figure = {
   name: 'truncated',
   title: 'Truncated results',
-  method: `Every answer takes ${LATENCY_MS} ms, and ${100 * TRUNCATED} % of the runs come without their result, which is loaded before their page commits, ${SETTINGS.SCANFEED_RESOLVE_CONCURRENCY} at once (\`SCANFEED_RESOLVE_CONCURRENCY\`, 8 by default). The other reading is the same history with all results in their pages.`,
+  method: `Every response takes ${LATENCY_MS} ms, and ${100 * TRUNCATED} % of the runs come without their result, which is loaded before their page commits, ${SETTINGS.SCANFEED_RESOLVE_CONCURRENCY} at once (\`SCANFEED_RESOLVE_CONCURRENCY\`, 8 by default). The other reading is the same history with all results in their pages.`,
   measure: async ({ scope, quick, note }) => {
     const history = quick ? 2_000 : 30_000;
     const services = {

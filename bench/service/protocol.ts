@@ -4,11 +4,11 @@ export interface ServiceConfig {
   readonly history: number;
   /** Another seed, other scan ids. */
   readonly seed: number;
-  /** Before every answer. */
+  /** Before every response. */
   readonly latencyMs: number;
-  /** Number of organizations that answer more slowly, the first ones. */
+  /** Number of organizations that respond more slowly, the first ones. */
   readonly slowOrganizations: number;
-  /** Before every answer of theirs. */
+  /** Before every response of these organizations. */
   readonly slowLatencyMs: number;
   /** Share of runs whose result is left out of the feed. */
   readonly truncatedShare: number;

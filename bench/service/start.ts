@@ -23,7 +23,7 @@ const QUIET = {
   organizations: 1,
 };
 
-/** Starts the service; it answers when this resolves. */
+/** Starts the service; it accepts requests when this resolves. */
 export async function startService(
   scope: Scope,
   config: Partial<ServiceConfig> & Pick<ServiceConfig, 'history'>,
