@@ -12,7 +12,6 @@ import {
   contradiction,
   entry,
   pendingOfNew,
-  pendingOfRestated,
   restatesTestMode,
   steeringDiffers,
   storedRow,
@@ -71,21 +70,10 @@ export function storedEntries(
   const [judged, run] = [entry('judged'), storedRow('run')];
   const { pending, ...union } = unionOf(run, judged, JUDGED);
   const unionAssignments = Object.entries(union).map(([name, value]) => sql`${sql.id(name)} = ${value}`);
+  const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${pending} IS NOT NULL THEN ${value} END`;
   // A result that only lacked memory is tried at once.
   const firstTryAt = sql`statement_timestamp()
       + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
-  /** Assignments to a row that keeps its revision. @param reason why it is pending */
-  const rewritten = (reason: RawBuilder<unknown>) => {
-    const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${reason} IS NOT NULL THEN ${value} END`;
-    return sql`result_state = CASE WHEN ${reason} IS NULL THEN 'complete' ELSE 'pending' END,
-    pending_reason = ${reason},
-    pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
-    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
-    attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
-    pending_for = CASE WHEN ${reason} IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
-    synced_at = statement_timestamp(),
-    change_seq = ${tables.nextChange}`;
-  };
   const isRepeated = hasRepeatedScans(batch);
 
   return sql`
@@ -126,7 +114,8 @@ judged AS MATERIALIZED (
   ) AS deleted ON true
   -- OFFSET 0 makes PostgreSQL compare the contents only once.
   CROSS JOIN LATERAL (
-    SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts,
+    SELECT candidate.revision < known.revision
+        OR candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts,
       ${restatesTestMode(known, candidate)} AS restates
     OFFSET 0
   ) AS compared
@@ -166,41 +155,33 @@ stored AS (
   RETURNING run.scan_id, run.first_synced_at = statement_timestamp() AS inserted
 ),
 
--- Adds values of the entry to rows whose revision is stored already.
+-- Adds values of the entry to rows whose revision is stored already, and the test mode of a lower revision to rows whose own sources
+-- do not state it. Another writer may have changed the row since it was judged.
 filled AS (
   UPDATE ${tables.runs} AS run SET
     ${sql.join(unionAssignments)},
-    ${rewritten(pending)},
-    feed = ${feed}
+    result_state = CASE WHEN ${pending} IS NULL THEN 'complete' ELSE 'pending' END,
+    pending_reason = ${pending},
+    pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
+    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
+    attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
+    pending_for = CASE WHEN ${pending} IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
+    feed = CASE WHEN judged.verdict = 'completes' THEN ${feed} ELSE run.feed END,
+    synced_at = statement_timestamp(),
+    change_seq = ${tables.nextChange}
   FROM number_lock CROSS JOIN judged
-  WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
-    -- Another writer may have changed the row since it was judged.
-    AND ${contradiction(run, judged)} = judged.contradicts AND NOT ${restatesTestMode(judged, run)}
-    AND ${changes(run, judged, JUDGED)}
+  WHERE judged.verdict IN ('completes', 'restates') AND run.scan_id = judged.scan_id AND CASE judged.verdict
+    WHEN 'completes' THEN run.revision = judged.revision AND ${contradiction(run, judged)} = judged.contradicts
+      AND NOT ${restatesTestMode(judged, run)} AND ${changes(run, judged, JUDGED)}
+    ELSE run.revision > judged.revision AND ${restatesTestMode(run, judged)} END
   RETURNING run.scan_id
-),
-
--- Adds the test mode of a lower revision to rows whose own sources do not state it.
-restated AS (
-  UPDATE ${tables.runs} AS run SET
-    partner_test_mode = judged.partner_test_mode,
-    test_mode_revision = judged.test_mode_revision,
-    ${rewritten(pendingOfRestated(run, JUDGED.inDoubt))}
-  FROM number_lock CROSS JOIN judged
-  WHERE judged.verdict = 'restates' AND run.scan_id = judged.scan_id AND run.revision > judged.revision
-    AND ${restatesTestMode(run, judged)}
-  RETURNING run.scan_id
-),
-
-updated AS (
-  SELECT scan_id FROM filled UNION ALL SELECT scan_id FROM restated
 ),
 
 -- Entries that could not be written as judged because another writer has changed or deleted their row since. They fail the
 -- statement.
 overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}
-    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM updated)
+    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
   UNION ALL
   SELECT scan_id FROM judged WHERE verdict = 'newer' AND scan_id IN (SELECT scan_id FROM stored WHERE inserted)
 ),
@@ -263,12 +244,12 @@ closed AS (
 counts AS MATERIALIZED (
   SELECT
     (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
-    (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM updated) AS updated,
-    (SELECT count(*)::int FROM updated) AS filled,
+    (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
+    (SELECT count(*)::int FROM filled) AS filled,
     judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
     (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
     (SELECT json_agg(scan_id) FROM stored) AS stored,
-    EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM updated)
+    EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM filled)
       OR EXISTS (SELECT FROM quarantined WHERE is_new AND state <> 'repaired') AS brings_new,
     CASE WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken} END AS refused
   FROM held CROSS JOIN (

@@ -20,7 +20,7 @@ export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_
 
 /** What is known of two sources, as SQL conditions that are cheap to repeat. */
 export interface Comparison {
-  /** The later source contradicts the earlier one; it then adds only safer values, and the test mode. */
+  /** The later source contradicts the earlier one, or has a lower revision; it then adds only safer values, and the test mode. */
   readonly contradicts: RawBuilder<boolean>;
   /** The later source states another test mode: see `restatesTestMode`. */
   readonly restates: RawBuilder<boolean>;
@@ -43,7 +43,7 @@ export function unionOf(
     ...(Object.fromEntries(firstValues) as Record<(typeof FIRST_VALUE_COLUMNS)[number], RawBuilder<unknown>>),
     status: a('status'),
     file_name: a('file_name'),
-    environment: sql`CASE WHEN ${b('environment')} = 'test' THEN 'test' ELSE ${a('environment')} END`,
+    environment: sql`CASE WHEN ${b('environment')} = 'test' AND ${b('revision')} >= ${a('revision')} THEN 'test' ELSE ${a('environment')} END`,
     partner_test_mode: latest('partner_test_mode'),
     test_mode_revision: latest('test_mode_revision'),
     markdown_absent: sql`((${a('markdown_absent')} OR ${b('markdown_absent')} AND NOT ${contradicts})
@@ -69,12 +69,6 @@ export function pendingOfNew(source: Source, inDoubt: RawBuilder<boolean>): RawB
   const of = columnsOf(source);
   return sql`CASE WHEN ${inDoubt} AND ${of('status')} = 'completed' AND ${isInFull(of)} THEN 'test_mode_unknown'
       ELSE ${of('pending')} END`;
-}
-
-/** Returns why a row is pending after a lower revision has stated its test mode. */
-export function pendingOfRestated(row: Source, inDoubt: RawBuilder<boolean>): RawBuilder<unknown> {
-  const of = columnsOf(row);
-  return unionOfPending(of, of, { contradicts: sql`true`, restates: sql`true`, inDoubt });
 }
 
 /** Condition: the later source changes the row. Cheap if the values are the same: only null flags are read. */

@@ -93,6 +93,27 @@ describe('the test mode of a run', () => {
     );
   });
 
+  it('is all that a lower revision adds to a run, of whichever feed', async () => {
+    const [feed, other] = [await bench.takeFeed(), await bench.takeFeed({ name: 'lower' })];
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined, partnerName: undefined })]);
+    const others = async () =>
+      bench.rows(sql`
+        SELECT to_jsonb(run) - ARRAY['partner_test_mode', 'test_mode_revision', 'result_state', 'pending_reason', 'pending_since',
+          'next_try_at', 'synced_at', 'change_seq'] AS run FROM ${tables.runs} AS run WHERE scan_id = ${scanId}`);
+    const before = await others();
+    const lower = {
+      partnerTestMode: true,
+      environment: 'test',
+      data: { lower: 1 },
+      markdown: 'lower',
+      unknown: 'lower',
+    };
+    await other.commit([entryJson({ scanId, revision: 1, partnerName: 'lower', ...lower })]);
+    expect(await rowOf(scanId)).toMatchObject({ revision: 2, mode: true, of: 1, pending: 'test_mode_unknown' });
+    expect(await others()).toEqual(before);
+  });
+
   it('stays true, and is counted, when the single run does not state it either', async () => {
     const feed = await bench.takeFeed({ name: 'counted' });
     const scanId = newScan();

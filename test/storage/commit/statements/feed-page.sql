@@ -85,7 +85,8 @@ judged AS MATERIALIZED (
   ) AS deleted ON true
   -- OFFSET 0 makes PostgreSQL compare the contents only once.
   CROSS JOIN LATERAL (
-    SELECT candidate.revision = known.revision AND COALESCE(
+    SELECT candidate.revision < known.revision
+        OR candidate.revision = known.revision AND COALESCE(
     known.status <> candidate.status OR known.document_type_slug <> candidate.document_type_slug OR known.failure_reason <> candidate.failure_reason OR known.error <> candidate.error
     -- Fast path: usually byte-identical.
     OR NOT ROW(known.data)::record OPERATOR(pg_catalog.*=) ROW(candidate.data)::record AND known.data <> candidate.data, false) AS contradicts,
@@ -131,10 +132,11 @@ stored AS (
   RETURNING run.scan_id, run.first_synced_at = statement_timestamp() AS inserted
 ),
 
--- Adds values of the entry to rows whose revision is stored already.
+-- Adds values of the entry to rows whose revision is stored already, and the test mode of a lower revision to rows whose own sources
+-- do not state it. Another writer may have changed the row since it was judged.
 filled AS (
   UPDATE "scanfeed"."runs" AS run SET
-    "document_type_slug" = COALESCE(run.document_type_slug, CASE WHEN NOT judged.contradicts THEN judged.document_type_slug END), "document_type_name" = COALESCE(run.document_type_name, CASE WHEN NOT judged.contradicts THEN judged.document_type_name END), "data" = COALESCE(run.data, CASE WHEN NOT judged.contradicts THEN judged.data END), "failure_reason" = COALESCE(run.failure_reason, CASE WHEN NOT judged.contradicts THEN judged.failure_reason END), "error" = COALESCE(run.error, CASE WHEN NOT judged.contradicts THEN judged.error END), "partner_name" = COALESCE(run.partner_name, CASE WHEN NOT judged.contradicts THEN judged.partner_name END), "ocr_confidence" = COALESCE(run.ocr_confidence, CASE WHEN NOT judged.contradicts THEN judged.ocr_confidence END), "submitted_at" = COALESCE(run.submitted_at, CASE WHEN NOT judged.contradicts THEN judged.submitted_at END), "completed_at" = COALESCE(run.completed_at, CASE WHEN NOT judged.contradicts THEN judged.completed_at END), "delivered_at" = COALESCE(run.delivered_at, CASE WHEN NOT judged.contradicts THEN judged.delivered_at END), "markdown" = COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END), "status" = run.status, "file_name" = run.file_name, "environment" = CASE WHEN judged.environment = 'test' THEN 'test' ELSE run.environment END, "partner_test_mode" = CASE WHEN judged.restates THEN judged.partner_test_mode ELSE run.partner_test_mode END, "test_mode_revision" = CASE WHEN judged.restates THEN judged.test_mode_revision ELSE run.test_mode_revision END, "markdown_absent" = ((run.markdown_absent OR judged.markdown_absent AND NOT judged.contradicts)
+    "document_type_slug" = COALESCE(run.document_type_slug, CASE WHEN NOT judged.contradicts THEN judged.document_type_slug END), "document_type_name" = COALESCE(run.document_type_name, CASE WHEN NOT judged.contradicts THEN judged.document_type_name END), "data" = COALESCE(run.data, CASE WHEN NOT judged.contradicts THEN judged.data END), "failure_reason" = COALESCE(run.failure_reason, CASE WHEN NOT judged.contradicts THEN judged.failure_reason END), "error" = COALESCE(run.error, CASE WHEN NOT judged.contradicts THEN judged.error END), "partner_name" = COALESCE(run.partner_name, CASE WHEN NOT judged.contradicts THEN judged.partner_name END), "ocr_confidence" = COALESCE(run.ocr_confidence, CASE WHEN NOT judged.contradicts THEN judged.ocr_confidence END), "submitted_at" = COALESCE(run.submitted_at, CASE WHEN NOT judged.contradicts THEN judged.submitted_at END), "completed_at" = COALESCE(run.completed_at, CASE WHEN NOT judged.contradicts THEN judged.completed_at END), "delivered_at" = COALESCE(run.delivered_at, CASE WHEN NOT judged.contradicts THEN judged.delivered_at END), "markdown" = COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END), "status" = run.status, "file_name" = run.file_name, "environment" = CASE WHEN judged.environment = 'test' AND judged.revision >= run.revision THEN 'test' ELSE run.environment END, "partner_test_mode" = CASE WHEN judged.restates THEN judged.partner_test_mode ELSE run.partner_test_mode END, "test_mode_revision" = CASE WHEN judged.restates THEN judged.test_mode_revision ELSE run.test_mode_revision END, "markdown_absent" = ((run.markdown_absent OR judged.markdown_absent AND NOT judged.contradicts)
       AND COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END) IS NULL), "repaired" = (run.repaired OR judged.repaired AND NOT judged.contradicts), "extra" = CASE WHEN judged.contradicts THEN run.extra ELSE CASE WHEN run.extra IS NULL OR judged.extra IS NULL THEN COALESCE(run.extra, judged.extra)
     ELSE run.extra || judged.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(run.extra) WHERE value <> 'null') || CASE WHEN (run.extra->'documentType') IS NULL OR (judged.extra->'documentType') IS NULL THEN '{}'
       ELSE jsonb_build_object('documentType', (run.extra->'documentType') || (judged.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((run.extra->'documentType')) WHERE value <> 'null')) END END END,
@@ -175,18 +177,17 @@ filled AS (
     THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
       THEN 'test_mode_unknown' END
     ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
+    feed = CASE WHEN judged.verdict = 'completes' THEN $36 ELSE run.feed END,
     synced_at = statement_timestamp(),
-    change_seq = nextval('"scanfeed".change_seq'::regclass),
-    feed = $36
+    change_seq = nextval('"scanfeed".change_seq'::regclass)
   FROM number_lock CROSS JOIN judged
-  WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
-    -- Another writer may have changed the row since it was judged.
-    AND COALESCE(
+  WHERE judged.verdict IN ('completes', 'restates') AND run.scan_id = judged.scan_id AND CASE judged.verdict
+    WHEN 'completes' THEN run.revision = judged.revision AND COALESCE(
     run.status <> judged.status OR run.document_type_slug <> judged.document_type_slug OR run.failure_reason <> judged.failure_reason OR run.error <> judged.error
     -- Fast path: usually byte-identical.
-    OR NOT ROW(run.data)::record OPERATOR(pg_catalog.*=) ROW(judged.data)::record AND run.data <> judged.data, false) = judged.contradicts AND NOT COALESCE((run.test_mode_revision, run.partner_test_mode)
-    > (COALESCE(judged.test_mode_revision, 0), judged.partner_test_mode), false)
-    AND (
+    OR NOT ROW(run.data)::record OPERATOR(pg_catalog.*=) ROW(judged.data)::record AND run.data <> judged.data, false) = judged.contradicts
+      AND NOT COALESCE((run.test_mode_revision, run.partner_test_mode)
+    > (COALESCE(judged.test_mode_revision, 0), judged.partner_test_mode), false) AND (
     judged.environment = 'test' AND run.environment <> 'test' OR judged.restates
     OR NOT judged.contradicts AND (
       run.document_type_slug IS NULL AND judged.document_type_slug IS NOT NULL OR run.document_type_name IS NULL AND judged.document_type_name IS NOT NULL OR run.data IS NULL AND judged.data IS NOT NULL OR run.failure_reason IS NULL AND judged.failure_reason IS NOT NULL OR run.error IS NULL AND judged.error IS NOT NULL OR run.partner_name IS NULL AND judged.partner_name IS NOT NULL OR run.ocr_confidence IS NULL AND judged.ocr_confidence IS NOT NULL OR run.submitted_at IS NULL AND judged.submitted_at IS NOT NULL OR run.completed_at IS NULL AND judged.completed_at IS NOT NULL OR run.delivered_at IS NULL AND judged.delivered_at IS NOT NULL OR run.markdown IS NULL AND judged.markdown IS NOT NULL
@@ -201,69 +202,16 @@ filled AS (
     THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
       THEN 'test_mode_unknown' END
     ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END)
+    ELSE run.revision > judged.revision AND COALESCE((judged.test_mode_revision, judged.partner_test_mode)
+    > (COALESCE(run.test_mode_revision, 0), run.partner_test_mode), false) END
   RETURNING run.scan_id
-),
-
--- Adds the test mode of a lower revision to rows whose own sources do not state it.
-restated AS (
-  UPDATE "scanfeed"."runs" AS run SET
-    partner_test_mode = judged.partner_test_mode,
-    test_mode_revision = judged.test_mode_revision,
-    result_state = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END IS NULL THEN 'complete' ELSE 'pending' END,
-    pending_reason = CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END,
-    pending_since = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END IS NOT NULL THEN COALESCE(run.pending_since, statement_timestamp()) END,
-    next_try_at = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END IS NOT NULL THEN COALESCE(run.next_try_at, statement_timestamp()
-      + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE $37 END * interval '1 millisecond') END,
-    attempts = COALESCE(CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END IS NOT NULL THEN run.attempts END, 0),
-    pending_for = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) AND NOT true
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR true)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT true THEN run.pending_reason END) END IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
-    synced_at = statement_timestamp(),
-    change_seq = nextval('"scanfeed".change_seq'::regclass)
-  FROM number_lock CROSS JOIN judged
-  WHERE judged.verdict = 'restates' AND run.scan_id = judged.scan_id AND run.revision > judged.revision
-    AND COALESCE((judged.test_mode_revision, judged.partner_test_mode)
-    > (COALESCE(run.test_mode_revision, 0), run.partner_test_mode), false)
-  RETURNING run.scan_id
-),
-
-updated AS (
-  SELECT scan_id FROM filled UNION ALL SELECT scan_id FROM restated
 ),
 
 -- Entries that could not be written as judged because another writer has changed or deleted their row since. They fail the
 -- statement.
 overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ('new', 'newer', 'completes', 'restates')
-    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM updated)
+    AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
   UNION ALL
   SELECT scan_id FROM judged WHERE verdict = 'newer' AND scan_id IN (SELECT scan_id FROM stored WHERE inserted)
 ),
@@ -284,7 +232,7 @@ unusable AS MATERIALIZED (
         WHERE judged.scan_id = sent.scan_id AND judged.revision >= sent.revision AND judged.verdict <> 'deleted')
       OR EXISTS (SELECT FROM "scanfeed"."runs" AS run WHERE run.scan_id = sent.scan_id AND run.revision >= sent.revision)
     ) AS superseded
-    FROM jsonb_to_recordset($38::jsonb) AS sent (
+    FROM jsonb_to_recordset($37::jsonb) AS sent (
       position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
     WHERE NOT EXISTS (SELECT FROM "scanfeed"."deleted_runs" AS deleted
@@ -297,9 +245,9 @@ unusable AS MATERIALIZED (
 -- Stores each identity once. An entry whose revision, or a higher one, is stored is not open.
 quarantined AS (
   INSERT INTO "scanfeed"."quarantine" AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
-  SELECT $39, identity, scan_id, revision, reason, detail, sent.payload,
+  SELECT $38, identity, scan_id, revision, reason, detail, sent.payload,
     CASE WHEN superseded THEN 'discarded' ELSE state END
-  FROM unusable JOIN (VALUES ($40::integer, $41::bytea)) AS sent (position, payload) USING (position)
+  FROM unusable JOIN (VALUES ($39::integer, $40::bytea)) AS sent (position, payload) USING (position)
   WHERE EXISTS (SELECT FROM held)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
@@ -318,7 +266,7 @@ closed AS (
   UPDATE "scanfeed"."quarantine" AS open SET
     state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
   FROM judged
-  WHERE EXISTS (SELECT FROM held) AND open.state = 'open' AND open.feed = $42
+  WHERE EXISTS (SELECT FROM held) AND open.state = 'open' AND open.feed = $41
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'deleted'
     AND open.identity NOT IN (SELECT identity FROM unusable)
 ),
@@ -327,12 +275,12 @@ closed AS (
 counts AS MATERIALIZED (
   SELECT
     (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
-    (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM updated) AS updated,
-    (SELECT count(*)::int FROM updated) AS filled,
+    (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
+    (SELECT count(*)::int FROM filled) AS filled,
     judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
     (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
     (SELECT json_agg(scan_id) FROM stored) AS stored,
-    EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM updated)
+    EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM filled)
       OR EXISTS (SELECT FROM quarantined WHERE is_new AND state <> 'repaired') AS brings_new,
     CASE WHEN EXISTS (SELECT FROM overtaken) THEN "scanfeed"."refuse_overtaken"() END AS refused
   FROM held CROSS JOIN (
