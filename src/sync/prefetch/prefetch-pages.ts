@@ -50,17 +50,6 @@ export function prefetchPages(
   const changes = new EventEmitter();
   let finished = false;
 
-  const hold = (ticket: MemoryTicket, page: Promise<CheckedPage>) => {
-    const entry: HeldPage = { ticket, page, complete: null };
-    page.then(
-      (complete) => {
-        entry.complete = complete;
-      },
-      () => {}, // thrown by take()
-    );
-    held.push(entry);
-    changes.emit('change');
-  };
   const release = (ticket: MemoryTicket) => {
     ticket.close();
     givenOut.delete(ticket);
@@ -72,16 +61,14 @@ export function prefetchPages(
     if (leadsFurther(received)) await clock.sleep(0, until);
     return checkPage(received, () => release(ticket));
   };
-  const loadResults = async (page: CheckedPage, ticket: MemoryTicket): Promise<CheckedPage> => {
-    const entries = await loader.loadResults(page.entries, ticket, until);
+  /** Loads the results of a page, and finds out whether it may be the end. */
+  const complete = async (checked: CheckedPage, ticket: MemoryTicket, previous: PossibleEnd | null) => {
+    const entries = await loader.loadResults(checked.entries, ticket, until);
     const loadedAt = clock.monotonic();
-    return { ...page, entries, polls: page.polls.map((poll) => ({ ...poll, loadedAt })) };
-  };
-  const withEnding = async (page: CheckedPage, previous: PossibleEnd | null): Promise<CheckedPage> => {
+    const page = { ...checked, entries, polls: checked.polls.map((poll) => ({ ...poll, loadedAt })) };
     if (options.isLast?.(page)) return { ...page, ending: IS_LAST };
-    return leadsFurther(page)
-      ? page
-      : { ...page, ending: await findEnding(page, previous, read.filters, service, until) };
+    if (leadsFurther(page)) return page;
+    return { ...page, ending: await findEnding(page, previous, read.filters, service, until) };
   };
   /**
    * Requests the page at a position. Returns the next position once it is known; null if there is none. A function of its own,
@@ -92,11 +79,15 @@ export function prefetchPages(
     const ticket = budget.enqueue(priority);
     const received = receivePageWithin(ticket, at, read, context, until, firstLimitAt(at, previous));
     const checked = received.then((page) => check(page, ticket));
-    const loaded = checked.then((page) => loadResults(page, ticket));
-    hold(
-      ticket,
-      loaded.then((page) => withEnding(page, previous)),
+    const entry: HeldPage = { ticket, page: checked.then((page) => complete(page, ticket, previous)), complete: null };
+    entry.page.then(
+      (page) => {
+        entry.complete = page;
+      },
+      () => {}, // thrown by take()
     );
+    held.push(entry);
+    changes.emit('change');
     return received.then((page) => (leadsFurther(page) ? { ...at, cursor: page.next } : null));
   };
   const requestAll = async () => {
@@ -112,10 +103,6 @@ export function prefetchPages(
       changes.emit('change');
     });
 
-  const unlessStopped = (error: unknown) => {
-    if (until.aborted) return null;
-    throw error;
-  };
   /** Cancels all requests and releases the memory of pages that were not given out. The others may still be in use. */
   const stop = (): void => {
     linked.abort();
@@ -132,7 +119,10 @@ export function prefetchPages(
       while (held.length === 0 && !finished) await once(changes, 'change');
       const [first] = held;
       if (first === undefined || until.aborted) return null;
-      const page = await first.page.catch(unlessStopped);
+      const page = await first.page.catch((error) => {
+        if (!until.aborted) throw error;
+        return null;
+      });
       if (page === null || until.aborted) return null;
       const following = held.slice(1).map(({ complete }) => complete);
       const joined = pagesToJoin(page, following, maxJoined);
