@@ -114,7 +114,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'a rejected cursor is offered again',
     patch(
       'src/storage/commit/position.ts',
-      "later.reason = 'rejected' AND later.cursor = noted.cursor\n                OR ",
+      "later.reason = 'rejected' AND later.cursor = noted.cursor\n              OR ",
       '',
     ),
   ),

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { PositionStore } from '../../sync/ports/index.js';
+import type { EarlierPositions, Position, PositionStore, StoredRevision } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isHeld } from '../tables/lease-columns.js';
@@ -14,7 +14,7 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions({ db, tables }: StoreConnection, databaseClock: DatabaseClock): PositionStore {
   return {
     async readPosition(feed) {
-      const { rows } = await sql<{ cursor: string | null; since: Date | null; database_ms: number }>`
+      const { rows } = await sql<Position & { readonly database_ms: number }>`
         SELECT cursor, COALESCE(resume_since, start_since) AS since, ${DATABASE_MS}
         FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
       const row = databaseClock.note(rows[0]);
@@ -23,29 +23,22 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
 
     /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */
     async readEarlierPositions(feed) {
-      const { rows } = await sql<{
-        cursors: string[] | null;
-        delivered_up_to: Date | null;
-        start_since: Date | null;
-      }>`
-        SELECT delivered_up_to, start_since, (
-          SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
-          FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory} AS noted
-            WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
-              AND NOT EXISTS (SELECT FROM ${tables.cursorHistory} AS later WHERE later.feed = noted.feed AND (
-                later.reason = 'rejected' AND later.cursor = noted.cursor
-                OR later.reason = 'rewind' AND later.id >= noted.id AND ${AHEAD_OF_TARGET}))
-            GROUP BY cursor ORDER BY id DESC LIMIT ${CURSORS_OFFERED}) AS earlier
+      const { rows } = await sql<EarlierPositions>`
+        SELECT delivered_up_to AS "deliveredUpTo", start_since AS "startSince", ARRAY(
+          SELECT cursor FROM ${tables.cursorHistory} AS noted
+          WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
+            AND NOT EXISTS (SELECT FROM ${tables.cursorHistory} AS later WHERE later.feed = noted.feed AND (
+              later.reason = 'rejected' AND later.cursor = noted.cursor
+              OR later.reason = 'rewind' AND later.id >= noted.id AND ${AHEAD_OF_TARGET}))
+          GROUP BY cursor ORDER BY max(id) DESC LIMIT ${CURSORS_OFFERED}
         ) AS cursors
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-      const [row] = rows;
-      const deliveredUpTo = row?.delivered_up_to ?? null;
-      return { cursors: row?.cursors ?? [], deliveredUpTo, startSince: row?.start_since ?? null };
+      return rows[0] ?? { cursors: [], deliveredUpTo: null, startSince: null };
     },
 
     /** Called only after a cursor was rejected, so it may read the whole table. */
     async findDelivered(feed, from, to, limit) {
-      const { rows } = await sql<{ scanId: string; revision: number }>`
+      const { rows } = await sql<StoredRevision>`
         SELECT scan_id AS "scanId", revision FROM ${tables.runs}
         WHERE feed = ${feed} AND delivered_at BETWEEN ${timestamp(from)} AND ${timestamp(to)}
         ORDER BY delivered_at DESC LIMIT ${limit}`.execute(db);

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { ReadingPace } from '../../sync/ports/index.js';
+import type { FeedStatus, ReadingPace } from '../../sync/ports/index.js';
 import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { initialSyncIsComplete } from '../passes/passes.js';
@@ -8,27 +8,18 @@ import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
-export interface FeedReport {
+export interface FeedReport extends Pick<FeedStatus, SharedFigure> {
   readonly feed: string;
   readonly baseUrl: string;
   readonly filters: unknown;
-  readonly dataCompleteAsOf: Date | null;
   readonly lagSeconds: number | null;
   /** Null: from the beginning of the history. */
   readonly completeFrom: Date | null;
   readonly reconciledAsOf: Date | null;
-  readonly initialSyncComplete: boolean;
   /** The speed of the feed while it is catching up; null: it is not catching up, or no recent measurement is stored. */
   readonly pace: ReadingPace | null;
   /** Unfinished passes. */
   readonly passes: readonly ReportedPass[];
-  readonly lastPollAt: Date | null;
-  readonly lastCommitAt: Date | null;
-  readonly lastDeliveredAt: Date | null;
-  /** Time since when its cursor is missing, does not move or goes in circles; null: it moves on. */
-  readonly stuckSince: Date | null;
-  /** Time until which an operator accepts that most entries are unusable; null: the feed holds if they are. */
-  readonly acceptsBadUntil: Date | null;
   /** Why the server accepts no writes, with the remedy; null: it accepts them. */
   readonly writesRefused: string | null;
   /** The holder of the lease; null: no process holds it. */
@@ -36,8 +27,6 @@ export interface FeedReport {
   readonly runs: number;
   /** Whether `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
-  /** Completed runs whose data is missing, null or not an object. */
-  readonly runsWithoutData: number;
   /** Completed productive runs that are in test mode only because an earlier revision said so. */
   readonly runsWithEarlierTestMode: number;
   /** Runs stored or changed in the last five minutes, up to 10,000. */
@@ -58,6 +47,15 @@ export interface FeedReport {
   /** The latest earlier positions of its cursor, newest first. */
   readonly positions: readonly ReportedPosition[];
 }
+
+/** The figures that the engine reads too. */
+type SharedFigure =
+  | 'dataCompleteAsOf'
+  | 'initialSyncComplete'
+  | `last${'Poll' | 'Commit' | 'Delivered'}At`
+  | 'stuckSince'
+  | 'acceptsBadUntil'
+  | 'runsWithoutData';
 
 /** An earlier position of a feed. Times are ISO 8601. The cursor itself is not shown; the id identifies it. */
 export interface ReportedPosition {

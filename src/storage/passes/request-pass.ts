@@ -6,7 +6,6 @@ import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePas
 
 /** A pass, as commands show it. */
 export interface RequestedPass extends Omit<Pass, 'cursor'> {
-  readonly begunAt: Date;
   readonly entriesPerSecond: number | null;
   readonly secondsLeft: number | null;
   /** Milliseconds since its last page, by the clock of the database; null: it has no page yet. */
