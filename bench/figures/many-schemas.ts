@@ -10,8 +10,7 @@ const MIB = 1024 * 1024;
 export const manySchemas: Figure = {
   name: 'many-schemas',
   title: 'Many feeds with a schema each',
-  method:
-    'As above, with a schema for each feed: the daemon creates its tables, views and functions. One round.',
+  method: 'As above, with a schema for each feed: the daemon creates its tables, views and functions. One round.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const sizes = quick ? QUICK : FULL;
