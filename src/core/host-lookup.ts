@@ -18,9 +18,9 @@ type Query = (name: string, hints: number | undefined) => Promise<readonly Looku
 interface Name {
   /** The last addresses, used while a lookup is slow or fails temporarily. */
   addresses: readonly LookupAddress[] | null;
-  /** The error of the last lookup, or of the running one, which has no answer yet. */
+  /** The error of the last lookup, or of the running one, which has no response yet. */
   failure: Error;
-  /** Whether the last answer took longer than the deadline. */
+  /** Whether the last response took longer than the deadline. */
   isSlow: boolean;
   running: Promise<void> | null;
 }

@@ -46,7 +46,7 @@ export const INTERFACE_FIELDS = [
   ...OPTIONAL_FIELDS.map(({ field }) => field),
 ] as const;
 export type InterfaceField = (typeof INTERFACE_FIELDS)[number];
-/** Fields of the outermost object of all answers (interface 2). */
+/** Fields of the outermost object of all responses (interface 2). */
 export const ANSWER_FIELDS: ReadonlySet<string> = new Set([...INTERFACE_FIELDS, 'items', 'nextCursor', 'statusUrl']);
 export const RUN_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
 /** Fields of its `documentType`. */

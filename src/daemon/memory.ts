@@ -26,11 +26,11 @@ const THOROUGH = { type: 'major', execution: 'sync', flavor: 'last-resort' } as 
 /** Collects garbage as `globalThis.gc` does. */
 export type Collect = (options: typeof USUAL | typeof THOROUGH) => void;
 
-/** Memory of the process that is not available for one answer, bytes. */
+/** Memory of the process that is not available for one response, bytes. */
 const RESERVED_BYTES = 220 * MIB;
 
 /**
- * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The size of
+ * Returns the size of the largest response that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The size of
  * the heap shows how much memory there is: half of the container and three semi-spaces of 4 MiB in the image, some gigabytes where
  * nothing is set.
  */

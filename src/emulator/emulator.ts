@@ -15,7 +15,7 @@ export interface VerbatimSpec extends Partial<FilterFacts> {
   text: string | Uint8Array;
   /** If given, the single-run endpoint answers for this id with `run`, or else with the same text. */
   scanId?: string;
-  /** The single-run answer for `scanId`. Default: `text`. */
+  /** The single-run response for `scanId`. Default: `text`. */
   run?: string | Uint8Array;
   /** Place in the sequence. Default: its end. */
   deliveredAt?: Date | string | number;

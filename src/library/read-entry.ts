@@ -10,7 +10,7 @@ export function readEntry(given: unknown, repeated: readonly InterfaceField[] = 
   return check.usable ? entryOf<FeedEntry>(given as Fields, check, check.run.status) : check;
 }
 
-/** Reads a single-run answer, whose run may still be processing (interface 2.2). */
+/** Reads a single-run response, whose run may still be processing (interface 2.2). */
 export function readSingleRun(given: Fields): Run | RejectedEntry {
   const addition = given.rawOcrResult === undefined ? {} : { rawOcrResult: given.rawOcrResult };
   if (given.status !== 'processing') {

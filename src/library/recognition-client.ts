@@ -43,7 +43,7 @@ export class RecognitionClient extends ServiceClient {
   /**
    * Reads a single run in full (interface 4.3). Its status may be `processing`, and its revision newer than that of the feed's
    * entry.
-   * @throws ServiceError of the kind `wrong_shape` if the answer does not match the interface or is another run
+   * @throws ServiceError of the kind `wrong_shape` if the response does not match the interface or is another run
    */
   async getRun(scanId: string, options: GetRunOptions = {}, ...more: readonly never[]): Promise<Run> {
     requireOptions(options, more);

@@ -178,7 +178,7 @@ export function observeSync(options: SyncObserverOptions) {
   /** Warns that a cache gave a response of the service. */
   const answeredByCache = ({ evidence, name }: AnsweringCache) => {
     const remedy = 'exclude the service from this cache: new runs arrive late, and it may mix up organizations';
-    warn('a cache answered requests', { answers: 1 }, { cache: name, evidence, remedy });
+    warn('a cache served requests', { responses: 1 }, { cache: name, evidence, remedy });
   };
 
   return { observer, report, recent: history.minutes, answeredByCache };

@@ -187,7 +187,7 @@ export class ServiceClient implements FeedService {
 
 /** Returns the error for a page with far more entries than the interface allows. */
 function tooManyEntries(status: number, entries: number, limit: number): ServiceError {
-  const message = `the service answered ${status} with a page of ${entries} entries, though at most ${limit} were requested; none of them is stored; ask its operators to respect the page size (limit, interface 4.2)`;
+  const message = `the service returned ${status} with a page of ${entries} entries, though at most ${limit} were requested; none of them is stored; ask its operators to respect the page size (limit, interface 4.2)`;
   return new ServiceError('too_many_entries', 'hold', message, { status });
 }
 

@@ -17,7 +17,7 @@ test('withRetries reports the reason and length of each pause', async () => {
   const clock = { ...systemClock, random: () => 0.5, sleep: async () => {} };
   expect(await withRetries(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
   expect(said).toEqual([
-    expect.stringMatching(/ answered 503: .*; retrying in 10 min$/),
+    expect.stringMatching(/ returned 503: .*; retrying in 10 min$/),
     expect.stringMatching(/^no response from https:\/\/service\.example .*; retrying in 0\.5 s$/),
   ]);
 });

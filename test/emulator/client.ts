@@ -46,7 +46,7 @@ export async function setup(options: Partial<EmulatorOptions> = {}): Promise<Set
   const get = (path: string, headers: Record<string, string> = auth) => call(emulator.url + path, { headers });
   const page = async (query = ''): Promise<Page> => {
     const reply = await get(`/scans?${query}`);
-    if (reply.status !== 200) throw new Error(`feed answered ${reply.status}: ${reply.text}`);
+    if (reply.status !== 200) throw new Error(`feed returned ${reply.status}: ${reply.text}`);
     return reply.json as unknown as Page;
   };
   return {

@@ -31,7 +31,7 @@ test('logs a call that takes ten seconds, and its end', async () => {
   ]);
   await clock.advance(5_000);
   await release(1);
-  expect(logged()).toEqual([{ level: 'info', message: 'PostgreSQL answered', task: 'readPosition', seconds: 15 }]);
+  expect(logged()).toEqual([{ level: 'info', message: 'PostgreSQL responded', task: 'readPosition', seconds: 15 }]);
 });
 
 test('logs nothing when a call returns within ten seconds', async () => {
@@ -56,7 +56,7 @@ test('logs the calls of a task once when a thousand are slow at the same time', 
   await release(999);
   expect(logged()).toEqual([]);
   await release(1);
-  expect(logged()).toEqual([{ level: 'info', message: 'PostgreSQL answered', task: 'readPosition', seconds: 21 }]);
+  expect(logged()).toEqual([{ level: 'info', message: 'PostgreSQL responded', task: 'readPosition', seconds: 21 }]);
   void store.readPosition('acme');
   await clock.advance(10_000);
   expect(logged()).toMatchObject([{ message: 'waiting for PostgreSQL', calls: 1 }]);

@@ -278,7 +278,7 @@ describe('the script of the page', () => {
     expect(await gone(page).count()).toBe(0);
     await close();
     await page.clock.fastForward(5_000);
-    await gone(page).getByText('scanfeed does not answer').waitFor();
+    await gone(page).getByText('scanfeed does not respond').waitFor();
     expect(await headline(page).textContent()).toBe('Caught up');
     const again = await serveStatusPage(standingBy(), Number(new URL(url).port));
     open.add(again.close);
@@ -294,7 +294,7 @@ describe('the script of the page', () => {
     show(...manyFeeds(3).filter(({ report }) => report.feed !== 'gutmann-haus'));
     await page.clock.fastForward(5_000);
     await gone(page).waitFor();
-    expect(await gone(page).textContent()).toMatch(/^scanfeed does not answer, or no longer follows this feed\./);
+    expect(await gone(page).textContent()).toMatch(/^scanfeed does not respond, or no longer follows this feed\./);
   });
 
   test('asks for nothing while the tab is hidden or the updates are paused, and for one update afterwards', async (context) => {

@@ -152,7 +152,7 @@ describe('a dispatcher with a proxy', () => {
       const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
       expect(error).toMatchObject({ kind: 'proxy', action, status: undefined });
       expect((error as Error).message).toBe(
-        `the proxy ${address} refused to connect to the service: it answered ${status}; ${remedy}`,
+        `the proxy ${address} refused to connect to the service: it returned ${status}; ${remedy}`,
       );
       expect(context.service.requests).toEqual([]);
       proxy.answer = 'tunnel';

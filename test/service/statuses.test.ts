@@ -67,7 +67,7 @@ describe('a status that is not success', () => {
     const error = (await perform('feed')) as errors.ServiceError;
     expect(error.germanText).toBe('Ungültiger Cursor.');
     expect(error.message).toBe(
-      'the delivery feed (GET /scans) answered 400: the request is invalid; check the cursor and the filters; the service says: "Ungültiger Cursor."',
+      'the delivery feed (GET /scans) returned 400: the request is invalid; check the cursor and the filters; the service says: "Ungültiger Cursor."',
     );
   });
 

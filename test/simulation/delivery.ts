@@ -93,7 +93,7 @@ export function deliver(
 }
 
 /**
- * Returns the answer of the single-run endpoint (interface 4.3).
+ * Returns the response of the single-run endpoint (interface 4.3).
  * @param sparse without the optional fields of the feed entry
  */
 export function runJson(version: Version, markdown: boolean, sparse: boolean, over: Fields = {}): string {

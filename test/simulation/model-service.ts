@@ -6,7 +6,7 @@ import { ModelFailure } from './model-failure.js';
 export { ModelFailure } from './model-failure.js';
 
 export interface ModelServiceOptions {
-  /** Called before each answer; throws to fail the request, or waits. */
+  /** Called before each response; throws to fail the request, or waits. */
   readonly before?: (operation: 'feed' | 'run', request: FeedRequest | string, signal: AbortSignal) => Promise<void>;
   /** Whether cursors change with every poll, also at the end. */
   readonly movingCursors?: boolean;
@@ -16,7 +16,7 @@ export interface ModelServiceOptions {
 export class ModelService implements FeedService {
   /** JSON texts in delivery order. */
   readonly feed: string[] = [];
-  /** Answers of the single-run endpoint, JSON texts by scan id. */
+  /** Responses of the single-run endpoint, JSON texts by scan id. */
   readonly runs = new Map<string, string>();
   readonly requests: (FeedRequest | string)[] = [];
   #polls = 0;

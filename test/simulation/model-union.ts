@@ -4,7 +4,7 @@ export interface TestMode {
   testModeRevision: number | null;
 }
 
-/** Values of one revision from its sources: feed entries and the single-run answer. */
+/** Values of one revision from its sources: feed entries and the single-run response. */
 export interface Sources extends TestMode {
   revision: number;
   status: 'completed' | 'failed';

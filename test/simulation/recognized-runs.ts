@@ -6,12 +6,12 @@ interface Shown {
   readonly version: Version;
   /** Time from which the single-run endpoint shows the revision. */
   readonly from: number;
-  /** Time until which the endpoint gives an unusable answer. */
+  /** Time until which the endpoint gives an unusable response. */
   readonly busyUntil: number;
   readonly busyAnswer: Fields | null;
 }
 
-/** Unusable answers of a busy run; null: 404. A failed run has no data, so an answer without data is not unusable. */
+/** Unusable responses of a busy run; null: 404. A failed run has no data, so a response without data is not unusable. */
 const BUSY: readonly (Fields | null)[] = [{ status: 'processing', data: undefined }, null];
 const BUSY_WITHOUT_DATA: Fields = { data: undefined, markdown: undefined, resultTruncated: true };
 
@@ -24,7 +24,7 @@ export class RecognizedRuns {
   readonly scanIds: string[] = [];
   readonly #shown = new Map<string, Shown[]>();
 
-  /** @param sparse whether answers omit optional fields */
+  /** @param sparse whether responses omit optional fields */
   constructor(private readonly sparse: boolean) {}
 
   newest(scanId: string): Version | undefined {
@@ -42,7 +42,7 @@ export class RecognizedRuns {
     }
   }
 
-  /** Returns the text of the answer; null: 404. */
+  /** Returns the text of the response; null: 404. */
   answer(scanId: string, now: number, markdown: boolean): string | null {
     const shown = this.#shown.get(scanId)?.findLast(({ from }) => from <= now);
     if (shown === undefined) return null;

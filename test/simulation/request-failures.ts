@@ -33,7 +33,7 @@ export function requestFailure(operation: Operation, choices: Choices): ServiceE
 
 const refusals = new Map<string, ServiceError>();
 
-/** Returns the error of an answer. Reuses errors, since millions are thrown. */
+/** Returns the error of a response. Reuses errors, since millions are thrown. */
 export function refusal(operation: Operation, status: number, retryAfterMs?: number): ServiceError {
   const key = `${operation} ${status} ${retryAfterMs}`;
   const known = refusals.get(key) ?? httpStatusError({ operation, status, retryAfterMs });

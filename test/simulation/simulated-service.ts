@@ -215,7 +215,7 @@ export class SimulatedService implements FeedService {
     return this.#serviceTime() - this.clock.monotonic() + monotonic + aheadMs;
   }
 
-  /** Returns a delivery as an answer lists it that sets the delivery times. */
+  /** Returns a delivery as a response lists it that sets the delivery times. */
   #stamped({ item }: Delivery): Pick<Delivery, 'json' | 'item'> {
     const fields = { ...(item as Fields), deliveredAt: new Date(this.#time(this.clock.monotonic())).toISOString() };
     return { json: JSON.stringify(fields), item: fields };
@@ -260,7 +260,7 @@ export class SimulatedService implements FeedService {
     throw timeout();
   }
 
-  /** Transmits an answer, which takes time. */
+  /** Transmits a response, which takes time. */
   async #transit(body: Buffer, { maxBytes, reserve }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
     if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw bodyTooLargeError(maxBytes);
     // The size is reported at the beginning or at the end.
@@ -268,7 +268,7 @@ export class SimulatedService implements FeedService {
     if (announced) await reserve?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
     if (slow) await this.clock.sleep(this.#recordDisturbance(this.choices.between(1_000, 25_000)), signal);
-    // A short answer may need another packet.
+    // A short response may need another packet.
     else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
     if (!announced) await reserve?.(body.length);
     signal.throwIfAborted();

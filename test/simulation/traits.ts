@@ -37,9 +37,9 @@ export interface ServiceTraits {
   /** Lead of the service's clock over the others, milliseconds; visible in its `Date` header. */
   readonly clockAheadMs: number;
   readonly sendsDate: boolean;
-  /** Lead of the clock that sets delivery times over the service's clock, milliseconds; or each answer sets them. */
+  /** Lead of the clock that sets delivery times over the service's clock, milliseconds; or each response sets them. */
   readonly deliveryClock: number | 'answer';
-  /** Whether single-run answers omit optional fields. */
+  /** Whether single-run responses omit optional fields. */
   readonly sparseAnswers: boolean;
   /** Share of revisions whose feed entries leave out the test mode. */
   readonly noTestModeShare: number;

@@ -23,7 +23,7 @@ export interface ProcessFaults {
   cannotRenew: boolean;
   /** Releases of feeds fail. */
   cannotRelease: boolean;
-  /** The answers to the next takes are lost. */
+  /** The responses to the next takes are lost. */
   lostTakes: number;
   /** Schemas whose feeds it cannot read. */
   readonly unreadable: Set<string>;

@@ -90,7 +90,7 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
 
 const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
 
-/** The exposition after every error and every answer has occurred. */
+/** The exposition after every error and every response has occurred. */
 export async function everythingOccurred(options: Partial<MetricsOptions> = {}): Promise<string> {
   const { metrics, state, failures, passes } = testMetrics(options);
   for (const pass of PASSES) passes.update(pass, { entries: 1, deliveredUpTo: null, pace: null });

@@ -20,7 +20,7 @@ export interface Expected {
 export interface Deliveries {
   /** JSON texts in the order of delivery. */
   readonly feed: readonly string[];
-  /** Answers of the single-run endpoint for truncated entries: the newest revision in full, by scan id. */
+  /** Responses of the single-run endpoint for truncated entries: the newest revision in full, by scan id. */
   readonly runs: ReadonlyMap<string, string>;
   readonly expected: ReadonlyMap<string, Expected>;
 }

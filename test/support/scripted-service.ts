@@ -14,12 +14,12 @@ export interface RecordedRequest {
   readonly connection: number;
 }
 
-/** Answers one request, well or badly; `socket` is for what HTTP does not allow. */
+/** Responds to one request, well or badly; `socket` is for what HTTP does not allow. */
 export type Answer = (response: ServerResponse, socket: Socket, request: RecordedRequest) => void;
 
 /**
- * An HTTP server that answers each request with the next of the queued answers and records what it was asked. A request
- * for which no answer is queued waits, which makes it a server that never answers.
+ * An HTTP server that answers each request with the next of the queued responses and records what it was asked. A request
+ * for which no response is queued waits, which makes it a server that never answers.
  */
 export class ScriptedService {
   readonly requests: RecordedRequest[] = [];
@@ -53,7 +53,7 @@ export class ScriptedService {
     return `http://127.0.0.1:${this.port}/v1`;
   }
 
-  /** Queues answers, one for each request to come. */
+  /** Queues responses, one for each request to come. */
   answer(...answers: Answer[]): this {
     this.#answers.push(...answers);
     return this;
@@ -100,7 +100,7 @@ export class ScriptedService {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A whole answer. Objects are sent as JSON. */
+/** A whole response. Objects are sent as JSON. */
 export function reply(status: number, body: unknown = '', headers: Headers = {}): Answer {
   const isRaw = typeof body === 'string' || body instanceof Uint8Array;
   return (response) => {
@@ -129,7 +129,7 @@ export function stall(...parts: (string | Uint8Array)[]): Answer {
   };
 }
 
-/** Never answers. */
+/** Never responds. */
 export const silence: Answer = () => undefined;
 
 /** Ends the connection without a byte, as a server does with an idle one. */

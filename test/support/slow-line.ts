@@ -90,7 +90,7 @@ export async function startSlowLine(config: LineConfig): Promise<SlowLine> {
   };
 }
 
-/** Returns the answers, which share their largest part, as pieces. */
+/** Returns the responses, which share their largest part, as pieces. */
 function createAnswers({ runs, resultBytes, truncated }: LineConfig): (path: string) => readonly Buffer[] {
   const pages = new Map<string, readonly Buffer[]>();
   const text = '@';

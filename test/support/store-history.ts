@@ -39,7 +39,7 @@ const OVER_MS = -1_000;
 const FAR_AHEAD = new Date('9999-01-01T00:00:00Z');
 
 /**
- * Generates the calls of one history, each based on the answers to the previous ones: two feeds, three holders, a few scans that
+ * Generates the calls of one history, each based on the responses to the previous ones: two feeds, three holders, a few scans that
  * both feeds deliver, pages from right and wrong cursors, current and lost leases.
  */
 export class StoreHistory {
@@ -100,7 +100,7 @@ export class StoreHistory {
     ])();
   }
 
-  /** Records an answer for the next calls. */
+  /** Records a response for the next calls. */
   learn(operation: Operation, result: unknown): void {
     if (operation.name === 'acquireLease' && result !== null && !('refused' in (result as object))) {
       this.#grants.push(result as LeaseGrant);
@@ -256,7 +256,7 @@ export class StoreHistory {
     return { batch: batchOf(entries), quarantine };
   }
 
-  /** The answer of the single-run endpoint for an entry, possibly with a higher revision. */
+  /** The response of the single-run endpoint for an entry, possibly with a higher revision. */
   #answer({ scanId, revision }: Pick<FeedRun, 'scanId' | 'revision'>): string {
     return this.#entry({ scanId, revision: revision + Number(this.#choices.chance(0.1)), status: 'completed' });
   }

@@ -34,7 +34,7 @@ Examples:
                   {"kind":"status","status":503,"retryAfter":2,"share":0.05}]}'
   An additional key without an organization:
     $ scanfeed emulator --key secret=demo --key stray=
-  At run time: slower answers, three corrections, and all cursors rejected:
+  At run time: slower responses, three corrections, and all cursors rejected:
     $ CONTROL=localhost:8899/_emulator TYPE='content-type: application/json'
     $ curl -X PATCH $CONTROL/switches -H "$TYPE" -d '{"latencyMs":500}'
     $ curl -X POST $CONTROL/corrections -H "$TYPE" -d '{"count":3}'

@@ -108,7 +108,7 @@ const REASONS: Readonly<Partial<Record<PendingReason, string>>> = {
   processing: 'it is still processing',
   still_truncated: 'the service returns it without its result',
   older_revision: 'a newer revision is stored',
-  newer_revision: 'the answer does not say whether its partner is in test mode; the feed will list this revision',
+  newer_revision: 'the response does not say whether its partner is in test mode; the feed will list this revision',
 };
 
 function notSaved(reason: PendingReason): CommandFailure {

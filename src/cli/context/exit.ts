@@ -28,7 +28,7 @@ export class CommandFailure extends Error {
 }
 
 /**
- * Kinds for which the daemon holds, but which usually mean an unavailable service: maintenance pages and gateways answer with
+ * Kinds for which the daemon holds, but which usually mean an unavailable service: maintenance pages and gateways respond with
  * HTML. Other held kinds (a redirect, a key, JSON of another shape) need a change.
  */
 const UNAVAILABLE_KINDS: ReadonlySet<string> = new Set(['not_json']);

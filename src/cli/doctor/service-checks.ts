@@ -19,7 +19,7 @@ import {
 interface ServiceContext {
   readonly baseUrl: string;
   readonly filters: FeedFilters;
-  /** The answer to the first request. */
+  /** The response to the first request. */
   readonly first: PromiseSettledResult<Answer>;
   readonly readEntry: (documentType: string | null) => Promise<Answer>;
 }
@@ -57,13 +57,13 @@ function checkFeed({ baseUrl, filters, first }: ServiceContext): Result {
   }
   const parameters = filterParameters({ ...filters, documentType: null });
   const request = parameters.map(([name, value]) => `${name} ${value.replaceAll(',', ', ')}`).join(', ');
-  const state = first.value.entries === 0 ? 'answers and is empty' : 'answers';
+  const state = first.value.entries === 0 ? 'responds and is empty' : 'responds';
   return ok(`${state} (${request}; ${Math.round(first.value.tookMs)} ms)`);
 }
 
 async function checkDocumentType({ filters, first, readEntry }: ServiceContext): Promise<Result> {
   if (filters.documentType === null) return ok('all types: no document type is configured');
-  if (first.status === 'rejected') return skipped('requires an answer from the feed');
+  if (first.status === 'rejected') return skipped('requires a response from the feed');
   const slug = JSON.stringify(filters.documentType);
   try {
     await readEntry(filters.documentType);
@@ -74,13 +74,13 @@ async function checkDocumentType({ filters, first, readEntry }: ServiceContext):
   }
 }
 
-/** A cache that keeps responses gives the answer to a repeated request. */
+/** A cache that keeps responses gives the response to a repeated request. */
 async function checkCache({ first, readEntry }: ServiceContext): Promise<Result> {
-  if (first.status === 'rejected') return skipped('requires an answer from the feed');
+  if (first.status === 'rejected') return skipped('requires a response from the feed');
   const cache = first.value.cache ?? (await readEntry(null)).cache;
   if (cache === null) return ok('no response shows one');
   return warning(
-    `${cache.name ?? 'a cache'} answered instead of the service (${cache.evidence}); exclude the service from it: new runs arrive late, and it may mix up organizations`,
+    `${cache.name ?? 'a cache'} responded instead of the service (${cache.evidence}); exclude the service from it: new runs arrive late, and it may mix up organizations`,
   );
 }
 

@@ -158,7 +158,7 @@ async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Pr
       const answer = await sendFile(file, key, options, send, attempts).catch((error) => {
         if (!isConflict(error)) throw error;
         conflicts += 1;
-        // After a lost answer the conflict may be with our own request, whose run must not be created twice.
+        // After a lost response the conflict may be with our own request, whose run must not be created twice.
         if (!resubmitFailed || attempts.sent > 1 || conflicts > 1) throw error;
         return 'conflict' as const;
       });
@@ -270,7 +270,7 @@ function causeOfConflict(sent: number, conflicts: number): string {
   if (conflicts > 1)
     return 'two different keys were refused, so perhaps the document type has no ready schema in this environment, or the document was submitted twice under another name';
   return sent > 1
-    ? 'an earlier attempt of this command got no answer and may have created a run'
+    ? 'an earlier attempt of this command got no response and may have created a run'
     : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name; or the document type has no ready schema in this environment';
 }
 

@@ -12,7 +12,7 @@ import { type Verified, verifyPage } from './verify-page.js';
 
 /**
  * Tolerance at the time up to which the data is complete, milliseconds. Clocks are compared in whole seconds and within the
- * duration of an answer (see `service-clock.ts`), so entries this close to the edge are not expected yet.
+ * duration of a response (see `service-clock.ts`), so entries this close to the edge are not expected yet.
  */
 const EDGE_MS = 3_000;
 /** Maximum number of empty pages in a row that do not show whether they are the end of the feed. */

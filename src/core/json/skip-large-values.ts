@@ -18,7 +18,7 @@ const VALUE_BYTES = 192;
 /** Maximum additional memory per byte of JSON: two bytes per character, once as text and once in the parsed strings. */
 const TEXT_BYTES = 4;
 /**
- * Maximum memory of one parsed answer, bytes: a quarter of the heap. In the image with 256 MiB that is 35 MiB, or about
+ * Maximum memory of one parsed response, bytes: a quarter of the heap. In the image with 256 MiB that is 35 MiB, or about
  * 180,000 values.
  */
 const MEMORY_BYTES = heapBytes() / 4;
@@ -35,7 +35,7 @@ export class TooManyValues extends Error {
   }
 }
 
-/** An answer has a field twice: whichever value is taken, the other one would be lost. */
+/** A response has a field twice: whichever value is taken, the other one would be lost. */
 export class RepeatedField extends Error {
   override readonly name = 'RepeatedField';
   constructor(readonly field: string) {

@@ -53,7 +53,7 @@ export async function assertOwnSchema(
   const verdicts = await Promise.all(runs.map((run) => compare(run, loader, signal)));
   if (verdicts.includes('same')) return;
   const reason = verdicts.includes('unknown')
-    ? 'has runs of which none could be compared with what the service knows with this key; `scanfeed doctor` shows whether the service answers and accepts the key'
+    ? 'has runs of which none could be compared with what the service knows with this key; `scanfeed doctor` shows whether the service responds and accepts the key'
     : 'belongs to another organization: the service does not know its runs with this key';
   throw new ForeignSchema(schema, reason);
 }

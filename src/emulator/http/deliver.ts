@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { Fault } from '../model/fault-types.js';
 import { type Answer, errorAnswer } from '../model/refusal.js';
 
-/** Returns the answer of a fault that takes effect before any work, or null. */
+/** Returns the response of a fault that takes effect before any work, or null. */
 export function answerInstead(fault: Fault | null): Answer | 'hang' | 'reset' | null {
   switch (fault?.kind) {
     case 'hang':
@@ -41,7 +41,7 @@ export interface Delivery {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Sends an answer with the damage of the fault. */
+/** Sends a response with the damage of the fault. */
 export async function deliver(
   reply: FastifyReply,
   answer: Answer,

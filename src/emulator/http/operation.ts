@@ -7,9 +7,9 @@ import type { Service } from '../service.js';
 import { answerInstead, deliver } from './deliver.js';
 import type { Query } from './parameters.js';
 
-/** The answer of a route, with its details for the request log. */
+/** The response of a route, with its details for the request log. */
 export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor' | 'verbatim'>> {
-  /** `reset`: the connection is destroyed without an answer. */
+  /** `reset`: the connection is destroyed without a response. */
   readonly answer: Answer | 'reset';
 }
 

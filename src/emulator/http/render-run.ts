@@ -1,4 +1,4 @@
-/** A run as JSON text: as a feed entry (interface 2.1) and as the single-run answer (2.2). */
+/** A run as JSON text: as a feed entry (interface 2.1) and as the single-run response (2.2). */
 
 import { textOrNull, timestamp } from '../model/json-text.js';
 import type { RunVersion, Withheld } from '../model/runs.js';
@@ -63,7 +63,7 @@ export function renderEntry(run: RunVersion, rules: Switches, withMarkdown: bool
   return `${text}}`;
 }
 
-/** Renders the single-run answer of a finished run with its full result, with all other fields or only the required ones. */
+/** Renders the single-run response of a finished run with its full result, with all other fields or only the required ones. */
 export function renderRun(run: RunVersion, withMarkdown: boolean, rules: Switches): string {
   const all = rules.runFields === 'all';
   const data = run.data();

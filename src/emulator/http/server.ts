@@ -12,7 +12,7 @@ import { submit } from './submit-route.js';
 export function createServer(service: Service): FastifyInstance {
   const server = Fastify({
     exposeHeadRoutes: false,
-    // Hanging and slow answers must not delay closing the server.
+    // Hanging and slow responses must not delay closing the server.
     forceCloseConnections: true,
     // Longer ones do not fit into the header that Node accepts. An unknown id is a 404, whatever its length (interface 4.3).
     routerOptions: { maxParamLength: 16 * 1024 },

@@ -17,7 +17,7 @@ export async function submit(call: Call): Promise<Outcome> {
   }
   const { fileName, fileHash, documentType } = await readUpload(request, switches.maxFileBytes);
   service.requireDocumentType(documentType);
-  // The interface names only file and environment, but a run of another document type would be a misleading answer.
+  // The interface names only file and environment, but a run of another document type would be a misleading response.
   const fingerprint = JSON.stringify([fileHash, environment, documentType]);
   const known = idempotencyKey === null ? undefined : organization.idempotency.get(idempotencyKey);
   if (known !== undefined && known.request !== fingerprint) {

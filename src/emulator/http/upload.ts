@@ -11,7 +11,7 @@ const headLength = 1024;
 
 /**
  * Reads and checks the form of a submission (interface 4.1) without keeping the file. Reads the whole body even if it is refused,
- * so that the client receives the answer.
+ * so that the client receives the response.
  */
 export async function readUpload(request: FastifyRequest, maxFileBytes: number) {
   if (!request.isMultipart()) throw new Refusal(400, 'Die Anfrage muss als multipart/form-data gesendet werden.');

@@ -1,11 +1,11 @@
 /** Kinds of faults with their effects on a request. */
 export const faultKinds = {
-  status: 'answers with `status` and a German error body, without doing anything; `retryAfter` adds the header',
-  html: 'answers with `status` (200 if not given) and an HTML page',
-  answer: 'answers with `status`, `headers` and `body` verbatim',
-  reset: 'destroys the connection before any answer',
-  hang: 'never answers',
-  empty: 'does the work, then answers with an empty body',
+  status: 'responds with `status` and a German error body, without doing anything; `retryAfter` adds the header',
+  html: 'responds with `status` (200 if not given) and an HTML page',
+  answer: 'responds with `status`, `headers` and `body` verbatim',
+  reset: 'destroys the connection before any response',
+  hang: 'never responds',
+  empty: 'does the work, then responds with an empty body',
   half: 'does the work, then sends the first half of the body as if it were all',
   cut: 'does the work, then destroys the connection in the middle of the body (after `afterBytes`)',
   slow: 'does the work, then sends the body slowly: `dripBytes` every `dripMs`',

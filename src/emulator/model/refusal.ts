@@ -12,12 +12,12 @@ export class Refusal extends Error {
   }
 }
 
-/** Rejects a request without an answer by destroying its connection. */
+/** Rejects a request without a response by destroying its connection. */
 export class ConnectionReset extends Error {
   override readonly name = 'ConnectionReset';
 }
 
-/** An answer as it is sent. */
+/** A response as it is sent. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

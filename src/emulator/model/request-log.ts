@@ -1,7 +1,7 @@
 import type { FaultKind, Operation } from './fault-types.js';
 import type { Answer } from './refusal.js';
 
-/** A request with details of its answer. */
+/** A request with details of its response. */
 export interface RequestRecord {
   /** Sequence number of the request, from 1. */
   readonly number: number;
@@ -15,7 +15,7 @@ export interface RequestRecord {
   readonly scanId: string | null;
   /** Null if the request was not authenticated. */
   readonly organization: string | null;
-  /** Null if no answer is sent. */
+  /** Null if no response is sent. */
   readonly status: number | null;
   /** Runs in a page of the feed, without verbatim entries. */
   readonly served: readonly { readonly scanId: string; readonly revision: number }[];
@@ -23,14 +23,14 @@ export interface RequestRecord {
   readonly nextCursor: string | null;
   /** The fault that applied to the request. */
   readonly fault: FaultKind | null;
-  /** Whether the answer contains verbatim bytes of a script. */
+  /** Whether the response contains verbatim bytes of a script. */
   readonly verbatim: boolean;
 }
 
-/** Called with each request and its answer before damage by a fault, or null if no answer is sent. */
+/** Called with each request and its response before damage by a fault, or null if no response is sent. */
 export type RequestListener = (record: RequestRecord, answer: Answer | null) => void;
 
-/** Counts requests and notifies listeners of each one just before its answer is sent. */
+/** Counts requests and notifies listeners of each one just before its response is sent. */
 export class RequestLog {
   readonly #counts = new Map<Operation, number>();
   readonly #listeners = new Set<RequestListener>();

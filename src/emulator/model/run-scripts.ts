@@ -1,7 +1,7 @@
 import type { Answer } from './refusal.js';
 import { json } from './refusal.js';
 
-/** A scripted single-run answer. The body is sent verbatim. */
+/** A scripted single-run response. The body is sent verbatim. */
 export interface ScriptedAnswer {
   /** 200 if not given. */
   status?: number;
@@ -13,7 +13,7 @@ export interface ScriptedAnswer {
   times?: number | undefined;
 }
 
-/** Scripted answers of the single-run endpoint, by scan id, given in order. They apply to every organization. */
+/** Scripted responses of the single-run endpoint, by scan id, given in order. They apply to every organization. */
 export class RunScripts {
   readonly #scripts = new Map<string, { answer: Answer; left: number }[]>();
 

@@ -2,7 +2,7 @@ import type { Fault, FaultInput } from './fault-types.js';
 
 /** Settings that can be changed while the emulator runs. By default there are no faults, new runs or corrections. */
 export interface Switches {
-  /** Pause before every answer of the service. */
+  /** Pause before every response of the service. */
   readonly latencyMs: number;
   /** Share of new runs that fail. */
   readonly failureShare: number;
@@ -30,7 +30,7 @@ export interface Switches {
   readonly cursorFilters: 'free' | 'bound';
   /** Minimum length of a cursor, in characters. */
   readonly cursorLength: number;
-  /** Status of the answer to a rejected cursor, or reset: the connection is destroyed. */
+  /** Status of the response to a rejected cursor, or reset: the connection is destroyed. */
   readonly cursorRefusal: '400' | '404' | '410' | '414' | '422' | '431' | 'reset';
   /** NextCursor of a page that reaches the end of the feed. */
   readonly endCursor: 'sent' | 'null' | 'absent';
@@ -38,9 +38,9 @@ export interface Switches {
   readonly sinceMeaning: 'delivered' | 'completed' | 'submitted';
   /** Whether since includes runs delivered at exactly that time. */
   readonly sinceBoundary: 'inclusive' | 'exclusive';
-  /** Fields of single-run answers: all, or the required ones and the result. */
+  /** Fields of single-run responses: all, or the required ones and the result. */
   readonly runFields: 'all' | 'required';
-  /** ResultTruncated of single-run answers: false, or that of the feed entry although the answer is complete. */
+  /** ResultTruncated of single-run responses: false, or that of the feed entry although the response is complete. */
   readonly runFlag: 'cleared' | 'kept';
   /** Whether partnerTestMode is always sent, only when true, or only in the first revision of a run. */
   readonly testModeField: 'always' | 'when-true' | 'first-revision';
@@ -54,15 +54,15 @@ export interface Switches {
   readonly notReadySchemas: readonly { readonly documentType: string; readonly environment: 'prod' | 'test' }[];
   /** Status code of submissions to them. */
   readonly notReadyStatus: number;
-  /** Fields of the answer to a submission: all, or scanId alone. */
+  /** Fields of the response to a submission: all, or scanId alone. */
   readonly submissionFields: 'all' | 'scan-id';
   /** Start of statusUrl and Location; null for the address of the request. */
   readonly statusUrlBase: string | null;
   /** Time by which the service's clock is ahead of the machine's. */
   readonly clockOffsetMs: number;
-  /** Whether answers have a Date header. */
+  /** Whether responses have a Date header. */
   readonly dateHeader: boolean;
-  /** Cache-Control header of all answers; null for none. */
+  /** Cache-Control header of all responses; null for none. */
   readonly cacheControl: string | null;
   /** Maximum number of runs that a feed request examines; a page may then be short before the end. */
   readonly scanLimit: number;

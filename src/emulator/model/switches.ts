@@ -11,7 +11,7 @@ const oneOf = <const T extends readonly [string, ...string[]]>(...words: T) => z
 
 /** Settings that can be changed while the emulator runs. By default there are no faults, new runs or corrections. */
 export const switchesSchema = z.strictObject({
-  latencyMs: quantity.default(0).describe('pause before every answer of the service'),
+  latencyMs: quantity.default(0).describe('pause before every response of the service'),
   failureShare: share.default(0.03).describe('share of new runs that fail'),
   truncatedShare: share
     .default(0.01)
@@ -34,16 +34,16 @@ export const switchesSchema = z.strictObject({
   ),
   cursorLength: wholeNumber.default(0).describe('minimum length of a cursor, in characters'),
   cursorRefusal: oneOf('400', '404', '410', '414', '422', '431', 'reset').describe(
-    'status of the answer to a rejected cursor, or reset: the connection is destroyed',
+    'status of the response to a rejected cursor, or reset: the connection is destroyed',
   ),
   endCursor: oneOf('sent', 'null', 'absent').describe('nextCursor of a page that reaches the end of the feed'),
   sinceMeaning: oneOf('delivered', 'completed', 'submitted').describe('the time of a run that since is compared with'),
   sinceBoundary: oneOf('inclusive', 'exclusive').describe('whether since includes runs delivered at exactly that time'),
   runFields: oneOf('all', 'required').describe(
-    'fields of single-run answers: all, or the required ones and the result',
+    'fields of single-run responses: all, or the required ones and the result',
   ),
   runFlag: oneOf('cleared', 'kept').describe(
-    'resultTruncated of single-run answers: false, or that of the feed entry although the answer is complete',
+    'resultTruncated of single-run responses: false, or that of the feed entry although the response is complete',
   ),
   testModeField: oneOf('always', 'when-true', 'first-revision').describe(
     'whether partnerTestMode is always sent, only when true, or only in the first revision of a run',
@@ -58,15 +58,15 @@ export const switchesSchema = z.strictObject({
     .default([])
     .describe('document types without a ready schema in an environment'),
   notReadyStatus: z.int().min(400).max(499).default(422).describe('status code of submissions to them'),
-  submissionFields: oneOf('all', 'scan-id').describe('fields of the answer to a submission: all, or scanId alone'),
+  submissionFields: oneOf('all', 'scan-id').describe('fields of the response to a submission: all, or scanId alone'),
   statusUrlBase: z
     .string()
     .nullable()
     .default(null)
     .describe('start of statusUrl and Location; null for the address of the request'),
   clockOffsetMs: z.number().default(0).describe("time by which the service's clock is ahead of the machine's"),
-  dateHeader: z.boolean().default(true).describe('whether answers have a Date header'),
-  cacheControl: z.string().nullable().default(null).describe('Cache-Control header of all answers; null for none'),
+  dateHeader: z.boolean().default(true).describe('whether responses have a Date header'),
+  cacheControl: z.string().nullable().default(null).describe('Cache-Control header of all responses; null for none'),
   scanLimit: positive
     .default(100_000)
     .describe('maximum number of runs that a feed request examines; a page may then be short before the end'),

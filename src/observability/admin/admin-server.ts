@@ -27,7 +27,7 @@ export type AdminServer = ReturnType<typeof startAdminServer>;
 
 type Context = AdminServerOptions &
   StatusContext & {
-    /** Returns what limits the rendering of answers of one kind. */
+    /** Returns what limits the rendering of responses of one kind. */
     readonly paced: (kind: string) => PacedAnswers;
   };
 type Route = (context: Context, query: URLSearchParams, isWanted: Request['isWanted']) => Answer | Promise<Answer>;
@@ -38,7 +38,7 @@ const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 const WITHOUT_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
-/** Answers that are rendered at once: they take no time, and Kubernetes restarts a container that does not answer them. */
+/** Responses that are rendered at once: they take no time, and Kubernetes restarts a container that does not respond to them. */
 const PROBES: Readonly<Record<string, Route>> = {
   '/livez': ({ liveness }) => {
     const { alive, feed, silentMs } = liveness.check();
@@ -113,7 +113,7 @@ async function listen(server: Server, { host: wanted, port, logger, clock }: Adm
   }
 }
 
-/** Returns a function that limits the rendering of each kind of answer on its own: one kind does not delay another. */
+/** Returns a function that limits the rendering of each kind of response on its own: one kind does not delay another. */
 function createPacing(clock: AdminServerOptions['clock'], signal: AbortSignal): Context['paced'] {
   const kinds = new Map<string, PacedAnswers>();
   return (kind) => {

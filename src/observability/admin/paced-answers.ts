@@ -1,33 +1,33 @@
 import type { Clock } from '../../core/clock.js';
 import { type Answer, type Request, textAnswer } from './single-request-server.js';
 
-/** How many times as long as rendering an answer takes the next one waits: clients take at most 5 % of a core with it. */
+/** Pause after rendering a response, as a multiple of the time that it took: clients take at most 5 % of a core with it. */
 const REST_PER_RENDERING = 19;
-/** Maximum pause between two answers, milliseconds: a scrape must be answered before its connection gets too old. */
+/** Maximum pause between two responses, milliseconds: a scrape must be answered before its connection gets too old. */
 const MAX_REST_MS = 2_000;
 /** Maximum number of different requests that wait. */
 const MAX_WAITING = 128;
 const UNAVAILABLE = textAnswer(503, 'too many requests, or the server is closing; try again later');
 
 export interface PacedRequest {
-  /** Requests with the same key get the same answer. */
+  /** Requests with the same key get the same response. */
   readonly key: string;
   readonly isWanted: Request['isWanted'];
   readonly render: () => Answer | Promise<Answer>;
 }
 
-/** Answers a request. Rejects only if rendering does. */
+/** Responds to a request. Rejects only if rendering does. */
 export type PacedAnswers = (request: PacedRequest) => Promise<Answer>;
 
-/** Requests with one key, which wait for their answer. */
+/** Requests with one key, which wait for their response. */
 interface Waiting {
   readonly answer: Promise<Answer>;
   readonly isWanted: Request['isWanted'][];
 }
 
 /**
- * Limits the time that rendering takes, however many clients ask, since the metrics of a thousand feeds are long. Answers are rendered
- * one after the other with pauses in between, and equal requests that wait share the next one. So each answer is as current as
+ * Limits the time that rendering takes, however many clients ask, since the metrics of a thousand feeds are long. Responses are rendered
+ * one after the other with pauses in between, and equal requests that wait share the next one. So each response is as current as
  * if its request had been the only one.
  * Requests whose clients are gone take no turn.
  * @param signal ends the pauses; nothing is rendered after that

@@ -27,7 +27,7 @@ export interface Answer {
 }
 
 /**
- * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes. When
+ * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, responds and closes. When
  * there are too many connections, it closes the oldest one of the address that has the most (docs/decisions/0016).
  * @param answer must not reject
  */

@@ -36,7 +36,7 @@ export function reportSlowStore(store: FeedStore, logger: Logger, clock: Clock):
         returned.abort(WAIT_OVER);
         if (isSlow) slow -= 1;
         if (isSlow && slow === 0) {
-          logger.info('PostgreSQL answered', { task, seconds: (clock.monotonic() - slowSince) / 1000 });
+          logger.info('PostgreSQL responded', { task, seconds: (clock.monotonic() - slowSince) / 1000 });
         }
       }
     };

@@ -52,7 +52,7 @@ export function renderPage({ main, links, now, ...frame }: Page): string {
   return renderFrame({
     ...frame,
     aside: `As of ${timeElement(new Date(now).toISOString())}`,
-    body: `<p id="gone" role="alert" hidden>scanfeed does not answer, or no longer follows this feed. This is the last known state; the page updates when there is a newer one.</p>
+    body: `<p id="gone" role="alert" hidden>scanfeed does not respond, or no longer follows this feed. This is the last known state; the page updates when there is a newer one.</p>
 <main>
 ${main}
 </main>

@@ -7,7 +7,7 @@ import { ServiceError } from './service-error.js';
  */
 export function notJsonError(status: number, reason: string, body: Uint8Array): ServiceError {
   const hash = createHash('sha256').update(body).digest('hex').slice(0, 12);
-  const message = `the service answered ${status} with a response that is not JSON: ${reason} (${body.length} bytes, sha256 ${hash}…); check the base URL and any proxy in between`;
+  const message = `the service returned ${status} with a response that is not JSON: ${reason} (${body.length} bytes, sha256 ${hash}…); check the base URL and any proxy in between`;
   return new ServiceError('not_json', 'hold', message, { status });
 }
 
@@ -17,7 +17,7 @@ export function notJsonError(status: number, reason: string, body: Uint8Array): 
  * @param fields the fields that do not match, or what is wrong with one
  */
 export function wrongShapeError(status: number, place: string, fields: readonly string[]): ServiceError {
-  const message = `the service answered ${status}, but ${place} does not match the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`;
+  const message = `the service returned ${status}, but ${place} does not match the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`;
   return new ServiceError('wrong_shape', 'hold', message, { status });
 }
 

@@ -29,7 +29,7 @@ export class HttpStatusError extends ServiceError {
   constructor({ operation, ...answer }: Refusal, action: Failure['action'], meaning: string, retryForMs?: number) {
     const { status, germanText } = answer;
     const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
-    const message = `${OPERATION_NAMES[operation]} answered ${status}: ${meaning}${quoted}`;
+    const message = `${OPERATION_NAMES[operation]} returned ${status}: ${meaning}${quoted}`;
     super(isRedirect(status) ? 'redirect' : `http_${status}`, action, message, { ...answer, retryForMs });
     this.operation = operation;
   }

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors/service-error.js';
 class TunnelClosed extends Error {
   readonly code = 'PROXY_CLOSED';
   constructor() {
-    super('the proxy closed the connection before it answered');
+    super('the proxy closed the connection before it responded');
   }
 }
 
@@ -13,7 +13,7 @@ type UpgradeArguments = Parameters<NonNullable<Dispatcher.DispatchHandler['onReq
 
 /**
  * Opens connections to a proxy. If the proxy refuses a CONNECT, the request fails with its status. If it closes the connection
- * without an answer, the request fails as well: undici would treat the error as that of a used connection and retry at once
+ * without a response, the request fails as well: undici would treat the error as that of a used connection and retry at once
  * without end, even after the request was cancelled.
  */
 export function openProxyPool(origin: URL, options: Pool.Options): Dispatcher {
@@ -47,7 +47,7 @@ class TunnelHandler extends DecoratorHandler {
 /** Returns the error for a proxy that answered a CONNECT with another status than 200. The key was not sent. @param proxy `host:port` */
 function refusedByProxy(proxy: string, status: number): ServiceError {
   const remedy = status === 407 ? 'check user and password in HTTPS_PROXY' : 'check its log and rules, or NO_PROXY';
-  const message = `the proxy ${proxy} refused to connect to the service: it answered ${status}; ${remedy}`;
+  const message = `the proxy ${proxy} refused to connect to the service: it returned ${status}; ${remedy}`;
   return new ServiceError('proxy', status === 429 || status >= 500 ? 'retry' : 'hold', message);
 }
 

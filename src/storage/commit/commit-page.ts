@@ -72,14 +72,14 @@ const CHECKPOINT_INTERVAL = sql.lit('5 minutes');
 type PageCommits = readonly [PageCommit, ...PageCommit[]];
 
 /**
- * Commits a page of the feed with its cursor and what it proves about freshness. A feed without a row in the answer is fenced:
+ * Commits a page of the feed with its cursor and what it proves about freshness. A feed without a row in the response is fenced:
  * another process took its lease or moved its cursor.
  *
  * `locked` waits for the commit before. The cursor is compared only afterwards, in `held`: a condition in `locked` would first be
  * applied to the row of the statement's snapshot, and would not match.
  *
  * Variants: several feeds at once wait for no other writer, which would delay all of them and could deadlock, so a feed whose row is
- * locked has no row in the answer either. At rest the cursor does not move, and half of the statement, and of the time to plan it,
+ * locked has no row in the response either. At rest the cursor does not move, and half of the statement, and of the time to plan it,
  * is not needed.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
@@ -152,9 +152,9 @@ const COMPLETE_AS_OF = sql`CASE WHEN held.from_cursor IS NOT NULL OR feed.resume
  * Returns rows of positions and what their pages prove about freshness; a page that proves no delivery leaves those columns null. At
  * the end of the feed, the data is complete up to the time the poll was sent; before it, up to the delivery that the page proves.
  * Neither time may be later than it really was by the database's clock, however long the statement takes to arrive. So both are
- * derived from an earlier answer of the database (database-clock.ts). The same answer predicts the time at which the statement
+ * derived from an earlier response of the database (database-clock.ts). The same response predicts the time at which the statement
  * arrives. The difference from the real time, in either direction, is subtracted: it is the time that the statement was on the way,
- * or by how much the clock was set back. Without an earlier answer, nothing is claimed.
+ * or by how much the clock was set back. Without an earlier response, nothing is claimed.
  */
 function sentPages(pages: PageCommits, { databaseClock }: CommitSettings, now: number): RawBuilder<unknown> {
   const reachedAt = (instant: number | null) => (instant === null ? null : databaseClock.reachedAt(instant));

@@ -124,7 +124,7 @@ export function quarantineParameter(entries: readonly QuarantineEntry[]): string
 
 /**
  * Returns rows of position and payload. Each payload is a separate binary parameter: in JSON it would have to be text, which is a
- * third longer, and PostgreSQL reads at most 256 MiB of text from JSON. So a payload may be as long as an answer of the service.
+ * third longer, and PostgreSQL reads at most 256 MiB of text from JSON. So a payload may be as long as a response of the service.
  */
 export function payloadRows(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
   if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;

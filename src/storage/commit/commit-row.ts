@@ -18,7 +18,7 @@ export interface CommitSettings {
   readonly onTransaction?: (durationMs: number) => void;
 }
 
-/** The answer of a commit statement: one row for each feed whose position was the expected one. */
+/** The response of a commit statement: one row for each feed whose position was the expected one. */
 export interface CommitRow extends Partial<Omit<CommitCounts, 'stored'>> {
   name: string;
   stored?: string[] | null;
@@ -28,7 +28,7 @@ export interface CommitRow extends Partial<Omit<CommitCounts, 'stored'>> {
   database_ms: number;
 }
 
-/** The columns of an answer with the age of `data_complete_as_of` after the commit, and the time by the database's clock. */
+/** The columns of a response with the age of `data_complete_as_of` after the commit, and the time by the database's clock. */
 export function lag(completeAsOf: RawBuilder<Date | null>): RawBuilder<unknown> {
   return sql`extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms, ${DATABASE_MS}`;
 }

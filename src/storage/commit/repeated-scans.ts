@@ -6,7 +6,7 @@ import { contradiction, entry, restatesTestMode, steeringDiffers, unionOf } from
 
 /** Columns whose values are united from all sources of a revision, in a fixed order. */
 const UNION_COLUMNS = [...RUN_COLUMNS, 'pending'] as const;
-/** The same, with whether one of the sources is the single-run answer. */
+/** The same, with whether one of the sources is the single-run response. */
 export const CANDIDATE_COLUMNS = [...UNION_COLUMNS, 'is_answer'] as const;
 /** The same as a select list from `received`. */
 export const UNION = sql.raw(CANDIDATE_COLUMNS.join(', '));

@@ -3,7 +3,7 @@ import { FIRST_VALUE_COLUMNS, type RunColumn } from '../tables/run-columns.js';
 
 /*
  * Several sources of one revision become one row: the entries of the feed, whenever they were delivered, and the single-run
- * answer (docs/decisions/0006). All rules are in this file. The commit applies them to entries of one page, and to an entry and
+ * response (docs/decisions/0006). All rules are in this file. The commit applies them to entries of one page, and to an entry and
  * the stored row.
  */
 
@@ -24,7 +24,7 @@ export interface Comparison {
   readonly contradicts: RawBuilder<boolean>;
   /** The later source states another test mode: see `restatesTestMode`. */
   readonly restates: RawBuilder<boolean>;
-  /** Only a lower revision states the resulting test mode, which is true, and no single-run answer leaves it out. */
+  /** Only a lower revision states the resulting test mode, which is true, and no single-run response leaves it out. */
   readonly inDoubt: RawBuilder<boolean>;
 }
 

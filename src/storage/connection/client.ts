@@ -40,7 +40,7 @@ type DriverConnection = pg.Connection & { attachListeners(stream: pg.Connection[
 
 /**
  * Lets a connection log in without TLS if the server answers N (it has none); the driver alone would fail. Bytes after the N may
- * come from an attacker (CVE-2021-23222), so such an answer is passed to the driver, which refuses it.
+ * come from an attacker (CVE-2021-23222), so such a response is passed to the driver, which refuses it.
  */
 function allowPlain(connection: DriverConnection): void {
   connection.once('connect', () => {

@@ -20,7 +20,7 @@ const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
   [/^ENOENT$/, `this folder contains no socket of PostgreSQL; start PostgreSQL, or correct ${SETTINGS}`],
   [/^(EACCES|EPERM)$/, 'the operating system denied it; check the rights on the socket and the network policies'],
   [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'there is no route to the host; check the network and its policies'],
-  [/^ETIMEDOUT$/, 'the host does not answer; check the network, its policies and firewalls'],
+  [/^ETIMEDOUT$/, 'the host does not respond; check the network, its policies and firewalls'],
   [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection before the login; check its log'],
   [
     /^(CERT_|UNABLE_TO_|ERR_TLS_CERT_|CRL_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|HOSTNAME_MISMATCH$|INVALID_CA$)/,

@@ -8,20 +8,20 @@ export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::do
 export type DatabaseClock = ReturnType<typeof createDatabaseClock>;
 
 /**
- * The clock of the database, estimated from its answers.
+ * The clock of the database, estimated from its responses.
  * @param monotonic monotonic time of this process, milliseconds
  */
 export function createDatabaseClock(monotonic: () => number) {
   let aheadMs: number | null = null;
   return {
-    /** Records an answer that has just arrived. Returns the row. */
+    /** Records a response that has just arrived. Returns the row. */
     note: <T extends { readonly database_ms: number }>(row: T | undefined): T | undefined => {
       if (row !== undefined) aheadMs = row.database_ms - monotonic();
       return row;
     },
     /**
      * Returns the latest time, milliseconds since 1970, that the database's clock had certainly reached at a monotonic instant: the
-     * time in the latest answer was reached before the answer arrived. Null before the first answer.
+     * time in the latest response was reached before the response arrived. Null before the first response.
      */
     reachedAt: (instant: number): number | null => (aheadMs === null ? null : aheadMs + instant),
   };

@@ -193,7 +193,9 @@ async function withDeadline<T>(running: Promise<T>, deadlineMs: number): Promise
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(
       () =>
-        reject(new DatabaseError(null, 'deadline', 'retry', `PostgreSQL did not answer within ${deadlineMs / 1000} s`)),
+        reject(
+          new DatabaseError(null, 'deadline', 'retry', `PostgreSQL did not respond within ${deadlineMs / 1000} s`),
+        ),
       deadlineMs,
     );
   });

@@ -39,7 +39,7 @@ export type FeedsRead =
 /** The feeds that a process follows in a schema. It reads them at intervals, in one statement, for leaders and standbys alike. */
 export class FeedLeases {
   readonly #followed = new Set<string>();
-  /** Feeds that may name this process without its knowledge: the answer to the last take has not arrived. */
+  /** Feeds that may name this process without its knowledge: the response to the last take has not arrived. */
   readonly #perhapsTaken = new Set<string>();
   readonly #wakeUp;
   readonly #listener: ProcessListener;
@@ -165,7 +165,7 @@ export class FeedLeases {
       await process.join();
       const feeds = await schema.store.readFeeds([...this.#followed]);
       process.recordRead(schema.name, true);
-      // As of the answer: the read may have waited for a lock, and the holder's as well.
+      // As of the response: the read may have waited for a lock, and the holder's as well.
       const answeredAt = process.clock.monotonic();
       for (const [feed, { status }] of feeds) process.share.recordRead(feed, status.leaseHolder === null, answeredAt);
       return { askedAt, feeds };

@@ -90,7 +90,7 @@ async function attemptToTake(
 
 /**
  * Returns whether an attempt may succeed, or fails with an error that an operator needs to see: the feed belongs to another service.
- * A feed may already name this process: the answer to an attempt was lost, or a command has raised the epoch.
+ * A feed may already name this process: the response to an attempt was lost, or a command has raised the epoch.
  */
 function isWorthAnAttempt(
   { status: { leaseHolder, baseUrl }, holder }: StoredFeed,

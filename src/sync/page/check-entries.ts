@@ -70,11 +70,11 @@ function isSuspect({ body, facts }: RawPage | RawRun): boolean {
   return facts.hasSpecialEscapes || mayExceedLimits(facts, body.length) || !isUtf8(body);
 }
 
-/** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
+/** Checks a single-run response (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
 export function checkRun(raw: RawRun): CheckedEntry | null {
   const { body, places } = raw;
   const { rawOcrResult: _, ...run } = raw.run;
-  const payload = () => body; // must not keep the parsed answer, which may take 100 times as much memory
+  const payload = () => body; // must not keep the parsed response, which may take 100 times as much memory
   const received = isSuspect(raw) ? withoutRawResult(raw) : null;
   const checked = received === null ? checkEntry(run) : checkEntry(run, [], body, received);
   if (!checked.usable) return null;
@@ -82,7 +82,7 @@ export function checkRun(raw: RawRun): CheckedEntry | null {
   return (isStorable ? checkedEntry : repairedEntry)(checked, places.fieldsOf(0), payload);
 }
 
-/** Returns the bytes of an answer with null in place of its `rawOcrResult`. */
+/** Returns the bytes of a response with null in place of its `rawOcrResult`. */
 function withoutRawResult({ body, places }: RawRun): readonly Uint8Array[] {
   const left = places.fieldsOf(0)('rawOcrResult');
   return left === null ? [body] : [body.subarray(0, left.start), NULL, body.subarray(left.end)];

@@ -30,7 +30,7 @@ const ROUNDING_MS = 1_000;
  * proves nothing. The interface leaves open whether a correction appears at its old place with a new delivery time
  * (4.2 rule 4), and everything after it may then be older. So only an entry of revision 1, which was never corrected, shows
  * how far the feed was read, and only on a page that is sorted by delivery time. If all entries of a full page, perhaps
- * only one, were delivered within the time that it took to be answered, the answer may have set these times, and more may follow. Pure.
+ * only one, were delivered within the time that it took to be answered, the response may have set these times, and more may follow. Pure.
  */
 export function provenDelivery(entries: readonly CheckedEntry[], isFull: boolean, times: AnswerTimes): Date | null {
   let proven: Date | null = null;

@@ -71,7 +71,7 @@ function unfilteredList({ at }: PolledPage, service: PageService, signal: AbortS
  * Returns the ending of a page without entries; null if more may follow, or it has entries. It is the end of the feed (promise 10) if
  * its cursor did not move. A cursor that moved may have skipped runs that the filters hide. Then the same position is requested once
  * without filters. The result is valid as of the page's own poll, which was sent earlier. If the service refuses that request, or a cache
- * answers it, the next poll decides. A missing cursor proves nothing.
+ * responds instead, the next poll decides. A missing cursor proves nothing.
  */
 async function endingOfEmptyPage(page: PolledPage, filters: FeedFilters, list: ListUnfiltered): Promise<Ending | null> {
   const { at, next, items } = page;

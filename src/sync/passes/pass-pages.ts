@@ -123,7 +123,7 @@ export class PassPages extends Pages {
     if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
     signal.throwIfAborted();
     if (page.at.cursor === null) await this.#assertFeedIsAccepted(signal);
-    // A full page before the end may have its times from the answer. Nothing on it is left to the cursor, which is far ahead.
+    // A full page before the end may have its times from the response. Nothing on it is left to the cursor, which is far ahead.
     const { until } = this.#pass;
     const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
     return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, clock.now()) : page;

@@ -5,14 +5,14 @@ import type { InterfaceField } from '../../core/run-fields.js';
 export type PendingReason =
   | 'no_memory' // it did not fit next to the other results of its page
   | 'not_loaded' // the time or attempts allowed before a commit were used up, or there was a temporary failure
-  | 'processing' // according to the single-run answer the run is being processed again
+  | 'processing' // according to the single-run response the run is being processed again
   | 'not_found' // 404
-  | 'still_truncated' // the single-run answer does not have the full value either
-  | 'older_revision' // the single-run answer is older than the feed entry
-  | 'newer_revision' // the single-run answer is newer than the feed entry, and has no partnerTestMode
+  | 'still_truncated' // the single-run response does not have the full value either
+  | 'older_revision' // the single-run response is older than the feed entry
+  | 'newer_revision' // the single-run response is newer than the feed entry, and has no partnerTestMode
   | 'test_mode_unknown' // in full, but only an earlier revision has a partnerTestMode, and the single run was not asked
-  | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
-  | 'too_large'; // the single-run answer has more bytes or values than fit into memory
+  | 'invalid_result' // the single-run response is unusable, or PostgreSQL refused it
+  | 'too_large'; // the single-run response has more bytes or values than fit into memory
 
 /** The steering fields of an entry that passed the checks (interface 2.1). */
 export interface FeedRun {
@@ -40,7 +40,7 @@ export interface AcceptedEntry {
   readonly repaired: boolean;
   /** Whether the single-run endpoint has no markdown for this revision. */
   readonly markdownAbsent: boolean;
-  /** Whether it is a single-run answer, and not a delivery. On a page it follows its entry. */
+  /** Whether it is a single-run response, and not a delivery. On a page it follows its entry. */
   readonly isAnswer: boolean;
   /** Why the entry is committed without its full result; null if it has it. */
   readonly pending: PendingReason | null;

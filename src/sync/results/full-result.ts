@@ -1,7 +1,7 @@
 import { type CheckedEntry, checkRun, withoutMarkdown } from '../page/check-entries.js';
 import type { FeedRun, PendingReason, RawRun, StoredResult, StoredRevision } from '../ports/index.js';
 
-/** The result of a single-run answer for a truncated entry. */
+/** The result of a single-run response for a truncated entry. */
 export type ResultVerdict =
   /** The same revision with its full values, or a higher one. */
   | { readonly kind: 'loaded'; readonly entry: CheckedEntry }
@@ -27,7 +27,7 @@ export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, m
 }
 
 /**
- * Checks a single-run answer against the requested scan and revision. Pure.
+ * Checks a single-run response against the requested scan and revision. Pure.
  * @param revision 0 if no revision of this run is stored
  */
 export function judgeResult(
@@ -45,11 +45,11 @@ export function judgeResult(
   if (found.revision < revision) return pending('older_revision');
   // No feed entry has this revision, so nothing else shows whether the partner is in test mode.
   if (found.revision > revision && leavesTestModeOpen(run)) return pending('newer_revision');
-  // The request was for the full run (interface 2.2), so only what the answer has counts, whatever its flag says.
+  // The request was for the full run (interface 2.2), so only what the response has counts, whatever its flag says.
   if (found.status === 'completed' && !found.hasData) return pending('still_truncated');
   // One revision cannot be both completed and failed. The result stays pending until there is a newer revision.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
-  // A full answer without markdown means that there is none. That is stored, or every delivery would request it again.
+  // A full response without markdown means that there is none. That is stored, or every delivery would request it again.
   return { kind: 'loaded', entry: markdown && !found.hasMarkdown ? withoutMarkdown(entry) : entry };
 }
 

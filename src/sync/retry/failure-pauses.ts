@@ -20,7 +20,7 @@ export function createFailurePauses(clock: Clock, { keyChanged }: Pick<FeedServi
     },
     pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
       const { action, kind, ofDatabase } = classifyError(error);
-      // Errors that need an operator are answers of a reachable database. If statements wait too long for a connection, it is
+      // Errors that need an operator are responses of a reachable database. If statements wait too long for a connection, it is
       // overloaded: reads of the feed, which have connections of their own, are answered meanwhile, and must not end the pauses.
       if (ofDatabase && action === 'retry' && kind !== 'pool_exhausted') {
         await sleepUntilAny(clock, ms, signal, recovery.signal);

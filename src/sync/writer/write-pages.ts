@@ -198,7 +198,7 @@ function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
 /**
  * Commits a page while the page before is being committed, which PostgreSQL makes it wait for. If it arrives first it is fenced, and if
  * PostgreSQL does not let it wait it fails. Then it is sent once more, if the page before was committed. Settles after the page
- * before. Throws if the page before failed, unless this one was committed: then only the answer to that one was lost.
+ * before. Throws if the page before failed, unless this one was committed: then only the response to that one was lost.
  */
 async function commitOverlapping(before: Outcome | null, commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
   if (before === null) return commit();

@@ -117,7 +117,7 @@ describe('submit', () => {
     expect(exitCode).toBe(1);
     expect(out).toMatch(/^(\S+: submitted as \S+\n){2}$/);
     expect(err).toMatch(
-      /^\S+a\.pdf: not submitted: .* answered 400: .*not too large.*; the service says: "Die Datei ist zu groß\."\n3 files: 2 submitted, 1 not submitted\nscanfeed: 1 of 3 files without a result\n$/,
+      /^\S+a\.pdf: not submitted: .* returned 400: .*not too large.*; the service says: "Die Datei ist zu groß\."\n3 files: 2 submitted, 1 not submitted\nscanfeed: 1 of 3 files without a result\n$/,
     );
   });
 
@@ -134,7 +134,7 @@ describe('submit', () => {
     emulator.addFault({ kind: 'status', status: 503, retryAfter: 3600, next: 1, operation: 'submit' });
     const { exitCode, err } = await run([path('a.pdf'), ...TEST]);
     expect(exitCode).toBe(0);
-    expect(err).toMatch(/^\S.* answered 503: .*; retrying in 60 min\n1 file: 1 submitted\n$/);
+    expect(err).toMatch(/^\S.* returned 503: .*; retrying in 60 min\n1 file: 1 submitted\n$/);
   });
 
   it('creates one run when the answer to the first attempt is lost', async () => {
@@ -174,8 +174,8 @@ describe('submit', () => {
   });
 
   it.each([
-    ['a refused key', { SCANFEED_API_KEY: 'another' }, [], 1, /answered 401: .*"API-Schlüssel fehlt/],
-    ['an unknown document type', {}, ['--document-type', 'nonsense'], 1, /answered 404: .*slug.*; the service says: "/],
+    ['a refused key', { SCANFEED_API_KEY: 'another' }, [], 1, /returned 401: .*"API-Schlüssel fehlt/],
+    ['an unknown document type', {}, ['--document-type', 'nonsense'], 1, /returned 404: .*slug.*; the service says: "/],
     [
       'a service that is away',
       { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1' },
@@ -228,7 +228,7 @@ describe('submit', () => {
     emulator.addFault({ kind: 'status', status: 409, next: 1, operation: 'submit' });
     const { exitCode, files } = await json([path(), ...TEST, ...args]);
     const message = expect.stringMatching(
-      /409.*; an earlier attempt of this command got no answer and may have created/,
+      /409.*; an earlier attempt of this command got no response and may have created/,
     );
     expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ outcome: 'unknown', problem: { message } }] });
     expect(asked).toHaveLength(2);
@@ -250,7 +250,7 @@ describe('submit', () => {
     emulator.addFault({ kind: 'status', status: 422, error: 'Kein Schema.', operation: 'submit' });
     const { exitCode, err } = await run([path(), ...TEST, '--concurrency', '1']);
     expect(exitCode).toBe(1);
-    expect(err).toMatch(/answered 422: .* no ready schema in this environment .*; the service says: "Kein Schema\."/);
+    expect(err).toMatch(/returned 422: .* no ready schema in this environment .*; the service says: "Kein Schema\."/);
     expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
     expect(asked).toHaveLength(2);
   });
@@ -339,14 +339,14 @@ describe('submit', () => {
     const passed = await run([path(), ...TEST, '--wait']);
     expect(passed.exitCode).toBe(0);
     expect(passed.err).toMatch(
-      /^the single run .* answered 500: .*; retrying in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
+      /^the single run .* returned 500: .*; retrying in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
     );
     await write('a.pdf', other());
     emulator.addFault({ kind: 'status', status: 500, operation: 'run' });
     const given = await run([path(), ...TEST, '--wait']);
     expect(given.exitCode).toBe(75);
     expect(given.err).toMatch(
-      /^the single run .* answered 500: .*; retrying in 8\.0 s\n\S+: \S+: state unknown: .* answered 500: .*\n1 file: /,
+      /^the single run .* returned 500: .*; retrying in 8\.0 s\n\S+: \S+: state unknown: .* returned 500: .*\n1 file: /,
     );
   });
 
@@ -400,7 +400,7 @@ describe('submit', () => {
     );
     expect(await clock.run(ended)).toMatchObject(Array(3).fill({ status: 'completed' }));
     expect(reported).toHaveLength(2);
-    for (const line of reported) expect(line).toMatch(/answered 429: .*; retrying in 60 min$/);
+    for (const line of reported) expect(line).toMatch(/returned 429: .*; retrying in 60 min$/);
     expect(requests.filter((at) => at < 3_600_000)).toHaveLength(1);
   });
 

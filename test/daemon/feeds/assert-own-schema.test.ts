@@ -88,7 +88,7 @@ test.each([
 test('refuses a schema while its runs cannot be compared', async () => {
   const failure = check({}, USED, { ...KNOWN, revision: 1 });
   await expect(failure).rejects.toMatchObject(refused('has runs of which none'));
-  await expect(failure).rejects.toThrow(/; `scanfeed doctor` shows whether the service answers and accepts the key\./);
+  await expect(failure).rejects.toThrow(/; `scanfeed doctor` shows whether the service responds and accepts the key\./);
 });
 
 test('refuses a schema without runs when an earlier feed with another key has it', async () => {

@@ -76,7 +76,7 @@ describe('doctor', () => {
     const { exitCode, out, err } = await run();
     expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
     for (const line of out.trimEnd().split('\n')) expect(line).toMatch(/^ok {4}\w/);
-    expect(out).toContain('ok    delivery feed      answers (status completed, failed, environment prod; ');
+    expect(out).toContain('ok    delivery feed      responds (status completed, failed, environment prod; ');
     expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, which this release requires\n/);
     expect(out).toContain(`${reader} can read every report\n`);
     expect(await snapshot()).toEqual(before);
@@ -107,7 +107,7 @@ describe('doctor', () => {
     expect(exitCode).toBe(1);
     expect(err).toBe('scanfeed: 1 check fails\n');
     expect(out).toMatch(/^WARN {2}settings +SCANFEED_FED is not a setting .* did you mean SCANFEED_FEED\?$/m);
-    expect(out).toMatch(/^ok {4}delivery feed +answers/m);
+    expect(out).toMatch(/^ok {4}delivery feed +responds/m);
     expect(out).toMatch(/^FAIL {2}database login +no connection to PostgreSQL .*nothing listens there/m);
     expect(out).toMatch(/^skip {2}schema +requires a login$/m);
   });
@@ -218,7 +218,7 @@ describe('doctor checks of the service', () => {
     expect((await examine({ SCANFEED_BASE_URL: service.baseUrl }))['service cache']).toEqual({
       check: 'service cache',
       outcome: 'warning',
-      message: expect.stringMatching(/^1\.1 edge answered instead of the service \(Age: 7\); /),
+      message: expect.stringMatching(/^1\.1 edge responded instead of the service \(Age: 7\); /),
     });
   });
 
@@ -257,7 +257,7 @@ describe('doctor checks of the service', () => {
     expect(refused).toMatchObject({
       'delivery feed': {
         outcome: 'failing',
-        message: expect.stringContaining('it answered 407; check user and password in HTTPS_PROXY'),
+        message: expect.stringContaining('it returned 407; check user and password in HTTPS_PROXY'),
       },
     });
     expect(JSON.stringify(refused)).not.toContain('pass-of-the-test');

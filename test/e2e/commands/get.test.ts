@@ -98,7 +98,7 @@ describe('get', () => {
     expect(await show('nonsense')).toMatchObject({
       exitCode: 1,
       out: '',
-      err: expect.stringMatching(/answered 404: there is no run with this scan id; .*the service says: "/),
+      err: expect.stringMatching(/returned 404: there is no run with this scan id; .*the service says: "/),
     });
   });
 

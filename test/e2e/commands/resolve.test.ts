@@ -57,7 +57,7 @@ describe('resolve', () => {
     const cut = await pending({ data: undefined, resultTruncated: true });
     const { out, err, exitCode } = await run(`${missing} ${going} ${cut}`);
     expect(out).toContain(
-      `${missing}, revision 1: still pending (not_found: the single run (GET /scans/{scanId}) answered 404: `,
+      `${missing}, revision 1: still pending (not_found: the single run (GET /scans/{scanId}) returned 404: `,
     );
     expect(out).toContain(`${going}, revision 1: still pending (processing)\n`);
     expect(out).toContain(`${cut}, revision 1: still pending (still_truncated)\n`);
@@ -187,7 +187,7 @@ describe('failures of resolve', () => {
     await pending({});
     const { exitCode, err } = await run('--all', { SCANFEED_API_KEY: 'wrong-key' });
     expect(exitCode).toBe(1);
-    expect(err).toMatch(/answered 401: .*check the key; the service says: "/);
+    expect(err).toMatch(/returned 401: .*check the key; the service says: "/);
     expect(err).not.toContain('wrong-key');
   });
 

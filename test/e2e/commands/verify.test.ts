@@ -364,7 +364,7 @@ describe('failures of verify', () => {
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0 });
     emulator.addFault({ kind: 'status', status: 503, operation: 'feed' });
     const before = emulator.requests.count('feed');
-    expect(await run('--since 24h')).toMatchObject({ exitCode: 75, err: expect.stringContaining('answered 503') });
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 75, err: expect.stringContaining('returned 503') });
     expect(emulator.requests.count('feed') - before).toBe(5);
   });
 
@@ -396,7 +396,7 @@ describe('failures of verify', () => {
     const before = emulator.requests.count('feed');
     const { exitCode, err } = await run('--since 24h', { env: { SCANFEED_API_KEY: 'wrong-key' } });
     expect([exitCode, emulator.requests.count('feed') - before]).toEqual([1, 1]);
-    expect(err).toContain('answered 401');
+    expect(err).toContain('returned 401');
   });
 
   it('reports when no runs are stored yet', async () => {

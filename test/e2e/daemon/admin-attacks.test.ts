@@ -105,7 +105,7 @@ function ask(url: string): Promise<string> {
       });
       response.on('error', reject).on('end', () => {
         if (response.statusCode === 200) resolve(body);
-        else reject(new Error(`answered ${response.statusCode}`));
+        else reject(new Error(`returned ${response.statusCode}`));
       });
     });
     request.on('error', reject).on('timeout', () => request.destroy(new Error('timed out')));

@@ -61,7 +61,7 @@ test('logs a slow statement and its answer when it waits for a table lock', asyn
   service.deliver(1);
   const { task } = await daemon.logs('waiting for PostgreSQL', { task: 'commitPage' });
   await locker.query('COMMIT');
-  const { seconds } = await daemon.logs('PostgreSQL answered', { task });
+  const { seconds } = await daemon.logs('PostgreSQL responded', { task });
   expect(seconds).toBeGreaterThanOrEqual(10);
   await daemon.catchesUp();
   expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 1 }]);

@@ -150,7 +150,7 @@ test('claims no freshness from the answers of a cache, and warns about it', asyn
   await daemon.catchesUp();
   service.deliver(1);
   const deliveredAt = Date.now();
-  const warning = await daemon.logs('a cache answered requests');
+  const warning = await daemon.logs('a cache served requests');
   expect(warning).toMatchObject({
     level: 'warn',
     cache: '1.1 test-cache',

@@ -100,7 +100,7 @@ test('prints the remedy of an error once, then how often it has occurred and whe
   const body = JSON.stringify({ faults: [{ kind: 'status', status: 401 }] });
   await fetch(switches, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body });
   const remedy =
-    /^the delivery feed .* answered 401: .*; check the key; .* \(http_401, runbook ScanfeedAuthenticationFailing\)$/gm;
+    /^the delivery feed .* returned 401: .*; check the key; .* \(http_401, runbook ScanfeedAuthenticationFailing\)$/gm;
   const state = /^action required, next attempt (in [^(]+|now )\(http_401, for [^,]+, \d+ failures?\)$/m;
   await eventually(() => demo.stdout, { timeout: 60_000 }).toMatch(state);
   expect(demo.stdout.match(remedy)).toHaveLength(1);

@@ -120,7 +120,7 @@ describe('the error of a failed connection', () => {
     ['ENOTFOUND', 'the host name is unknown; correct host and port'],
     ['EAI_AGAIN', 'the host name could not be resolved; check DNS'],
     ['EHOSTUNREACH', 'there is no route to the host'],
-    ['ETIMEDOUT', 'the host does not answer'],
+    ['ETIMEDOUT', 'the host does not respond'],
     ['ECONNRESET', 'the server closed the connection before the login'],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is not trusted; check sslrootcert and sslmode'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'the TLS handshake failed'],

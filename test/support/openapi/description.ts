@@ -58,7 +58,7 @@ export interface Answer {
 }
 
 /**
- * Says in what requests and answers differ from a description. The schemas of `closed` allow no members but those that
+ * Says in what requests and responses differ from a description. The schemas of `closed` allow no members but those that
  * are described: the emulator makes nothing up, whatever the service may add one day.
  */
 export class Description {
@@ -90,7 +90,7 @@ export class Description {
     return { differences: [...differences, ...this.#ofRequestBody(operation, request)], surplus };
   }
 
-  /** In what the answer to a request differs. A status that is not described by itself is `unlisted`. */
+  /** In what the response to a request differs. A status that is not described by itself is `unlisted`. */
   ofAnswer(request: Request, answer: Answer): { readonly differences: string[]; readonly unlisted: boolean } {
     const operation = this.#operation(request);
     const listed = operation?.responses[answer.status];

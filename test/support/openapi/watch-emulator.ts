@@ -17,21 +17,21 @@ const calls = {
   submit: { method: 'POST', path: '/scans' },
 } as const;
 
-/** Faults that put another answer in the place of the service's. What damages an answer on its way is checked before. */
+/** Faults that put another response in the place of the service's. What damages a response on its way is checked before. */
 const replaced: readonly (FaultKind | null)[] = ['status', 'html', 'answer', 'missing-cursor'];
 
-/** Beyond this an answer is the same renderer's with longer texts, and looking through it would cost the tests minutes. */
+/** Beyond this a response is the same renderer's with longer texts, and looking through it would cost the tests minutes. */
 const mostBytes = 2 ** 20;
 
 export interface Watch {
-  /** In what requests and answers differed so far, a line each. */
+  /** In what requests and responses differed so far, a line each. */
   readonly differences: string[];
   end(): void;
 }
 
 /**
- * Holds what an emulator is asked and answers to the description of the service. What a script or a fault put in the place
- * of an answer is let pass; a request that differs must not have been answered with success.
+ * Compares the requests and responses of an emulator with the description of the service. What a script or a fault put in the place
+ * of a response is let pass; a request that differs must not have been answered with success.
  *
  * @param strict where the client is scanfeed: no request may differ, and none may ask for more than is described
  */
@@ -58,7 +58,7 @@ function wrongWith(request: Request, { status, fault, verbatim }: RequestRecord,
   const { differences, surplus } = serviceDescription.ofRequest(request);
   if (strict) return [...differences, ...surplus.map((name) => `query ${name} is not described`)];
   const succeeded = status !== null && status < 300 && !replaced.includes(fault) && !verbatim;
-  return succeeded ? differences.map((what) => `answered ${status}, although ${what}`) : [];
+  return succeeded ? differences.map((what) => `returned ${status}, although ${what}`) : [];
 }
 
 function wrongWithAnswer(

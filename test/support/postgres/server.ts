@@ -14,7 +14,7 @@ export interface TestServer {
 const image = 'postgres:18-alpine';
 
 /**
- * `TEST_DATABASE_URL` if set; else a container, where an engine answers; else the bundled PostgreSQL.
+ * `TEST_DATABASE_URL` if set; else a container, where an engine responds; else the bundled PostgreSQL.
  * `TEST_DATABASE` (`testcontainers`, `embedded`) insists on one of the latter two; `TEST_POSTGRES_FROM` is a folder with
  * another version of the bundled one in its `node_modules`.
  */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Attack {
   readonly connections: number;
   readonly perSecond: number;
-  /** Sent on each connection. No answer is ever read. */
+  /** Sent on each connection. No response is ever read. */
   readonly request: string;
 }
 

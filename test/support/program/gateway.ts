@@ -48,7 +48,7 @@ export class Gateway {
     await closed;
   }
 
-  /** Holds everything that clients send, from the first matching bytes on. Answers are still forwarded. */
+  /** Holds everything that clients send, from the first matching bytes on. Responses are still forwarded. */
   holdFrom(isFirst: (bytes: Buffer) => boolean): void {
     this.#isFirstHeld = isFirst;
   }

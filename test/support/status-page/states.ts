@@ -78,7 +78,7 @@ export function failing(): Shown {
         stage: 'feed',
         kind: 'http_401',
         message:
-          'the delivery feed (GET /scans/feed) answered 401: the API key is not accepted; correct SCANFEED_API_KEY; the service says: "Ungültiger API-Schlüssel."',
+          'the delivery feed (GET /scans/feed) returned 401: the API key is not accepted; correct SCANFEED_API_KEY; the service says: "Ungültiger API-Schlüssel."',
         since: life.ago(1_440 * SECOND),
         failures: 63,
         held: true,
