@@ -9,6 +9,8 @@ export interface ModelFeed {
   filters: FeedFilters;
   keepHistory: boolean;
   cursor: string | null;
+  /** Of its cursor. */
+  origin: string | null;
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
   /** The latest delivery time read since the last rewind. */
@@ -51,6 +53,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     filters,
     keepHistory,
     cursor: null,
+    origin: null,
     resumeSince: null,
     lastDeliveredAt: null,
     deliveredUpTo: null,

@@ -103,9 +103,9 @@ export function beginPassOf(
 /** Returns the pass if it is at the position that the commit expects. */
 export function passAt(
   feed: ModelFeed,
-  { id, begunAt, from, until, end, feedHadCursor }: PassCommit,
+  { id, begunAt, from, until, end, feedOrigin }: PassCommit,
 ): ModelPass | undefined {
-  const mayFinish = feedHadCursor || feed.cursor === null;
+  const mayFinish = !hasGap(feed, feedOrigin);
   return feed.passes.find(
     (row) =>
       row.id === id &&
@@ -115,6 +115,11 @@ export function passAt(
       row.until.getTime() === until.getTime() &&
       (end === 'no' || row.kind !== 'history' || mayFinish),
   );
+}
+
+/** Returns whether the feed got its cursor after a page was requested. @param feedOrigin the origin of its cursor before that */
+function hasGap({ cursor, origin }: ModelFeed, feedOrigin: string | null): boolean {
+  return cursor !== null && (origin === null || origin !== feedOrigin);
 }
 
 /** @param isEnd whether the pass ends with this page */
@@ -133,7 +138,7 @@ export function movePass(
   if (!isEnd) return;
   row.finishedAt = now;
   if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
-  if (row.kind !== 'recent') claimRange(feed, row);
+  if (row.kind !== 'recent') claimRange(feed, row, commit.feedOrigin);
   if (row.completeAsOf !== null) {
     feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
   }
@@ -145,11 +150,12 @@ function continueAfterHistory(feed: ModelFeed, { cursor }: ModelPass): void {
   if (feed.resumeSince === null) feed.cursor = cursor;
 }
 
-function claimRange(feed: ModelFeed, row: ModelPass): void {
+function claimRange(feed: ModelFeed, row: ModelPass, feedOrigin: string | null): void {
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
   if (row.kind === 'history') feed.startSince = row.since;
   const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
-  if (row.kind === 'backfill' && feed.startSince !== null && feed.cursor === null) return;
+  const isByTime = feed.cursor === null || hasGap(feed, feedOrigin);
+  if (row.kind === 'backfill' && feed.startSince !== null && isByTime) return;
   if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
 }

@@ -25,6 +25,7 @@ import type {
   QuarantineEntry,
   ReadingPace,
   StoredFeed,
+  StoredPosition,
   StoredResult,
 } from '../../src/sync/ports/index.js';
 import { ModelFailure } from './model-failure.js';
@@ -72,6 +73,7 @@ export class ModelStore implements FeedStore, ProcessStore {
   readonly #rows: ModelRows;
   /** Number of passes begun. */
   #passes = 0;
+  #origins = 0;
 
   /** @param now clock of the database, milliseconds since 1970 */
   constructor(
@@ -152,9 +154,10 @@ export class ModelStore implements FeedStore, ProcessStore {
     return isLed && !process.unusable.includes(this.#settings.schema) ? holder : null;
   }
 
-  async readPosition(name: string): Promise<Position> {
+  async readPosition(name: string): Promise<StoredPosition> {
     const feed = this.feeds.get(name);
-    return { cursor: feed?.cursor ?? null, since: feed?.resumeSince ?? feed?.startSince ?? null };
+    const { cursor = null, origin = null } = feed ?? {};
+    return { cursor, origin, since: feed?.resumeSince ?? feed?.startSince ?? null };
   }
 
   async readEarlierPositions(name: string): Promise<EarlierPositions> {
@@ -252,6 +255,7 @@ export class ModelStore implements FeedStore, ProcessStore {
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
     const { counts, isEnd } = this.#write(commit, commit.freshness.end);
     const rewoundToTime = commit.from === null && feed.resumeSince !== null;
+    if (commit.from === null || feed.origin === null) feed.origin = `${++this.#origins}`;
     feed.cursor = commit.to;
     if (commit.to !== null) feed.resumeSince = null;
     feed.lastCommitAt = this.now();

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { classifyError } from '../../src/core/errors.js';
 import { createProcesses } from '../../src/storage/feeds/processes.js';
 import { createStore } from '../../src/storage/store.js';
-import type { Pass } from '../../src/sync/ports/index.js';
+import type { Pass, StoredPosition } from '../../src/sync/ports/index.js';
 import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
 import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
 import { HOUR_MS, type Operation, StoreHistory, type TestedStore } from '../support/store-history.js';
@@ -58,17 +58,18 @@ async function live(seed: number): Promise<ModelStore> {
       return { ...found, living: new Map([...found.living].filter(([name]) => history.holders.includes(name))) };
     },
   };
-  const passes: PassPairs = new Map();
+  const pairs: Pairs = { passes: new Map(), origins: new Map() };
   const calls: Operation[] = [];
   for (let call = 0; call < OPERATIONS; call += 1) {
     const operation = history.next();
     calls.push(operation);
-    const answers = [await perform(model, modelled(operation, passes)), await perform(real, operation)] as const;
+    const answers = [await perform(model, modelled(operation, pairs)), await perform(real, operation)] as const;
     const [expected, found] = answers.map((answer) => comparable(answer));
     // Describing a difference costs more than the call, so it is done only if there is one.
     if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
     if (operation.name === 'nextPass' || operation.name === 'beginPass')
-      pairPasses(answers as [Pass | null, Pass | null], passes);
+      pairPasses(answers as [Pass | null, Pass | null], pairs);
+    if (operation.name === 'readPosition') pairOrigins(answers as [StoredPosition, StoredPosition], pairs);
     history.learn(operation, answers[1]);
     if (operation.name === 'acquireLease') await moveWidening(operation.args[0].name, model, seed);
   }
@@ -90,22 +91,30 @@ async function moveWidening(name: string, model: ModelStore, seed: number): Prom
 
 /** The same pass in both stores. */
 type PassPair = readonly [model: Pass, real: Pass];
-/** By PostgreSQL's ids. */
-type PassPairs = Map<string, PassPair>;
-
-function pairPasses([model, real]: readonly [Pass | null, Pass | null], pairs: PassPairs): void {
-  if (model !== null && real !== null) pairs.set(real.id, [model, real]);
+/** What each store names itself: passes, and the origins of the model, by what PostgreSQL has named them. */
+interface Pairs {
+  readonly passes: Map<string, PassPair>;
+  readonly origins: Map<string | null, string | null>;
 }
 
-/** Each store assigns its own pass ids and its own end of a history. */
-function modelled(operation: Operation, pairs: PassPairs): Operation {
+function pairPasses([model, real]: readonly [Pass | null, Pass | null], { passes }: Pairs): void {
+  if (model !== null && real !== null) passes.set(real.id, [model, real]);
+}
+
+function pairOrigins([model, real]: readonly [StoredPosition, StoredPosition], { origins }: Pairs): void {
+  origins.set(real.origin, model.origin);
+}
+
+/** Each store assigns its own pass ids, its own end of a history and its own origins of cursors. */
+function modelled(operation: Operation, { passes, origins }: Pairs): Operation {
   if (operation.name !== 'commitPass') return operation;
   const [commit] = operation.args;
-  const pair = pairs.get(commit.id);
+  const pair = passes.get(commit.id);
   if (pair === undefined) throw new Error(`pass ${commit.id} was never read`);
   const [model, real] = pair;
   const until = commit.until.getTime() === real.until.getTime() ? model.until : commit.until;
-  return { ...operation, args: [{ ...commit, id: model.id, begunAt: model.begunAt, until }] };
+  const feedOrigin = origins.get(commit.feedOrigin) ?? null;
+  return { ...operation, args: [{ ...commit, id: model.id, begunAt: model.begunAt, until, feedOrigin }] };
 }
 
 async function perform(store: TestedStore, { name, args }: Operation): Promise<unknown> {
@@ -121,6 +130,7 @@ function comparable(value: unknown, key = ''): unknown {
   if (value === undefined) return null;
   if (value instanceof Date) return hoursAgo(value);
   if (value instanceof Map) return comparable(Object.fromEntries(value));
+  if (key === 'origin') return value !== null;
   if (Array.isArray(value)) {
     const items = value.map((item) => comparable(item));
     const ordered = key === 'cursors';

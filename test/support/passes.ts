@@ -28,7 +28,7 @@ export function passCommit(
   entries: readonly string[] = [],
 ): PassCommit {
   const content = entries.length === 0 ? { batch: batchOf([]), quarantine: [] } : pageOf(entries);
-  const progress = { deliveredUpTo: null, entries: entries.length, feedHadCursor: true, pace: null };
+  const progress = { deliveredUpTo: null, entries: entries.length, feedOrigin: null, pace: null };
   return { lease, id, begunAt, until, from: cursor, to: 'on', end: 'no', ...content, ...progress, ...over };
 }
 
@@ -41,7 +41,8 @@ export async function nextPass({ store }: StoreBench, feed: string, kind: PassKi
 
 /** Commits the last page of a pass. */
 export async function finishPass({ store }: StoreBench, lease: LeaseGrant, pass: Pass): Promise<void> {
-  const { kind } = await store.commitPass(passCommit(lease, pass, { end: 'yes' }));
+  const { origin: feedOrigin } = await store.readPosition(lease.feed);
+  const { kind } = await store.commitPass(passCommit(lease, pass, { end: 'yes', feedOrigin }));
   if (kind === 'fenced') throw new Error(`the ${pass.kind} pass was not finished`);
 }
 

@@ -18,6 +18,7 @@ import type {
   PendingReason,
   ProcessStore,
   QuarantineEntry,
+  StoredPosition,
 } from '../../src/sync/ports/index.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
@@ -46,6 +47,8 @@ export class StoreHistory {
   readonly #choices: Choices;
   readonly #grants: LeaseGrant[] = [];
   readonly #cursors = new Map<string, string | null>();
+  /** Those of the cursors as last read, by feed. */
+  readonly #origins = new Map<string, string | null>();
   /** The passes as last read, by feed and kind. */
   readonly #passes = new Map<string, Pass>();
   readonly feeds: readonly string[];
@@ -105,6 +108,7 @@ export class StoreHistory {
     if (operation.name === 'acquireLease' && result !== null && !('refused' in (result as object))) {
       this.#grants.push(result as LeaseGrant);
     }
+    if (operation.name === 'readPosition') this.#origins.set(operation.args[0], (result as StoredPosition).origin);
     if (operation.name === 'nextPass' && result !== null) this.#found(operation.args[0], result as Pass);
     if (operation.name === 'beginPass' && result !== null) this.#found(operation.args[0].feed, result as Pass);
     if (operation.name === 'commitPass' && (result as { kind: string }).kind === 'committed') {
@@ -196,8 +200,9 @@ export class StoreHistory {
     const until = chance(0.95) ? found.until : this.#time();
     const to = pick([from, `cursor-${++this.#cursorsMade}`]);
     const end = chance(kind === 'history' ? 0.6 : 0.2) ? ('no' as const) : pick(['yes', 'ifNothingNew'] as const);
-    const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
-    const commit = { lease, id, begunAt, until, from, to, end, ...this.#entries(), ...progress, pace: null };
+    const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), pace: null };
+    const feedOrigin = chance(0.7) ? (this.#origins.get(lease.feed) ?? null) : null;
+    const commit = { lease, id, begunAt, until, from, to, end, ...this.#entries(), ...progress, feedOrigin };
     return { name: 'commitPass', args: [commit] };
   }
 

@@ -17,22 +17,26 @@ const BACKFILL_OVERLAP = sql.lit('1 hour');
  * `is_by_time`: the feed is still read by `since`, which may leave out runs of any delivery time. So when the history ends, the feed
  * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced. A
  * backfill, which ends before the feed does, then leaves `complete_from` as it is.
+ *
+ * `has_gap`: the feed got its cursor after this page was requested, perhaps because a failover had lost the one before. A run that was
+ * delivered in between and left out by `since` is on neither side. So a history does not end with this page, and a backfill leaves
+ * `complete_from` as it is.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
-  const { lease, id, begunAt, from, to, until, end, feedHadCursor, deliveredUpTo, entries, pace } = page;
+  const { lease, id, begunAt, from, to, until, end, feedOrigin, deliveredUpTo, entries, pace } = page;
   return sql<CommitRow>`
 WITH locked AS MATERIALIZED (
   SELECT feed.name, feed.data_complete_as_of, feed.cursor AS feed_cursor,
-    pass.kind, pass.cursor, pass.until, pass.finished_at
+    feed.cursor IS NOT NULL AND (feed.cursor_origin = ${feedOrigin}::uuid) IS NOT TRUE AS has_gap, pass.kind, pass.cursor, pass.until, pass.finished_at
   FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
   FOR NO KEY UPDATE
 ),
 held AS (
-  SELECT name, data_complete_as_of, kind AS stored_by, kind = 'history' AND feed_cursor IS NULL AS is_by_time
+  SELECT name, data_complete_as_of, kind AS stored_by, kind = 'history' AND feed_cursor IS NULL AS is_by_time, has_gap
   FROM locked
   WHERE finished_at IS NULL AND cursor IS NOT DISTINCT FROM ${from}::text AND until = ${timestamp(until)}
-    AND (${end === 'no' || feedHadCursor} OR kind <> 'history' OR feed_cursor IS NULL)
+    AND (${end === 'no'} OR kind <> 'history' OR NOT has_gap)
 ),
 ${storedEntries(tables, settings, lease.feed, page)},
 moved AS (
@@ -46,7 +50,7 @@ moved AS (
     finished_at = CASE WHEN ${isEnd(sql`${end}::text`)} THEN clock_timestamp() END
   FROM held CROSS JOIN counts
   WHERE pass.id = ${id}::bigint
-  RETURNING pass.*, held.is_by_time,
+  RETURNING pass.*, held.is_by_time, held.has_gap,
     CASE WHEN pass.finished_at IS NULL OR NOT held.is_by_time THEN held.data_complete_as_of END AS data_complete_as_of
 ),
 claimed AS (
@@ -58,7 +62,7 @@ claimed AS (
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
-      WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL AND feed.cursor IS NULL THEN feed.complete_from
+      WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL AND (feed.cursor IS NULL OR moved.has_gap) THEN feed.complete_from
       WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
         THEN LEAST(feed.complete_from, COALESCE(moved.since, '-infinity'))
       ELSE feed.complete_from END

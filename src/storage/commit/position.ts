@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { EarlierPositions, Position, PositionStore, StoredRevision } from '../../sync/ports/index.js';
+import type { EarlierPositions, PositionStore, StoredPosition, StoredRevision } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isHeld } from '../tables/lease-columns.js';
@@ -14,11 +14,11 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions({ db, tables }: StoreConnection, databaseClock: DatabaseClock): PositionStore {
   return {
     async readPosition(feed) {
-      const { rows } = await sql<Position & { readonly database_ms: number }>`
-        SELECT cursor, COALESCE(resume_since, start_since) AS since, ${DATABASE_MS}
+      const { rows } = await sql<StoredPosition & { readonly database_ms: number }>`
+        SELECT cursor, COALESCE(resume_since, start_since) AS since, cursor_origin AS "origin", ${DATABASE_MS}
         FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
-      const row = databaseClock.note(rows[0]);
-      return { cursor: row?.cursor ?? null, since: row?.since ?? null };
+      const { cursor = null, since = null, origin = null } = databaseClock.note(rows[0]) ?? {};
+      return { cursor, since, origin };
     },
 
     /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */

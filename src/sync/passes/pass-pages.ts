@@ -45,8 +45,8 @@ export class PassPages extends Pages {
    * falls back; forgotten after the first commit from there, or if another cursor is stored.
    */
   #rejected: { readonly cursor: string; readonly refusal: unknown } | null = null;
-  /** Whether the feed had a cursor before the pages of the slice were requested. */
-  #feedHadCursor = false;
+  /** The origin of the feed's cursor before the pages of the slice were requested. */
+  #feedOrigin: string | null = null;
   #sliceEndsAt = 0;
 
   constructor(
@@ -80,7 +80,7 @@ export class PassPages extends Pages {
     const { lease, context, idle } = this;
     this.#pass = pass;
     if (this.#policy.waitsForFeed) await idle.wait(signal);
-    this.#feedHadCursor = (await context.store.readPosition(lease.feed)).cursor !== null;
+    this.#feedOrigin = (await context.store.readPosition(lease.feed)).origin;
     const start = await this.#findStart(signal);
     this.#sliceEndsAt = context.clock.monotonic() + SLICE_MS;
     return this.readFrom(start, signal);
@@ -149,7 +149,7 @@ export class PassPages extends Pages {
     const to = page.next ?? page.at.cursor;
     return {
       ...{ lease: this.lease, id, begunAt, until, from, to, end: page.ending.claim },
-      ...{ feedHadCursor: this.#feedHadCursor, pace: this.#pace, entries: page.items },
+      ...{ feedOrigin: this.#feedOrigin, pace: this.#pace, entries: page.items },
       deliveredUpTo: deliveredUpTo(page, until),
     };
   }

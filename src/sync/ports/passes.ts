@@ -54,10 +54,10 @@ export interface PassMove extends Omit<FeedMove, 'freshness'> {
   /** Whether the pass ends with this page, so that the feed may claim what it proves. */
   readonly end: EndClaim;
   /**
-   * Whether the feed had a cursor when the page was requested. If it got its first cursor since then, `since` may have skipped
-   * entries that were delivered after this page. Then nothing is committed of a page that may finish a history.
+   * The origin of the feed's cursor before the page was requested. If it is another one now, `since` may have skipped entries that were
+   * delivered after this page. Then nothing is committed of a page that may finish a history, and a backfill extends nothing.
    */
-  readonly feedHadCursor: boolean;
+  readonly feedOrigin: string | null;
   readonly deliveredUpTo: Date | null;
   /** Entries of this page. */
   readonly entries: number;

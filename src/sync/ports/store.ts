@@ -10,6 +10,12 @@ export interface Position {
   readonly since: Date | null;
 }
 
+/** The position of a feed as it is stored. */
+export interface StoredPosition extends Position {
+  /** Changes when the feed gets a cursor while it has none, as after a failover that lost its cursor. */
+  readonly origin: string | null;
+}
+
 /** Positions that a feed may fall back to. */
 export interface EarlierPositions {
   /** Newest first, each once, without the current one. */
@@ -126,7 +132,7 @@ export interface StatusStore {
 
 /** Keeps the position of a feed, and its earlier ones. */
 export interface PositionStore {
-  readPosition(feed: string): Promise<Position>;
+  readPosition(feed: string): Promise<StoredPosition>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
   /**
    * Runs that the feed stored last, delivered between these times (service clock), both included, the latest first. Those of

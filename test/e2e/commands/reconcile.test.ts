@@ -57,7 +57,7 @@ describe('reconcile', () => {
   const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
     bench.store.commitPass({
       ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([]), quarantine: [] },
-      ...{ end: 'no', feedHadCursor: true, deliveredUpTo: null, entries: 0, pace: null },
+      ...{ end: 'no', feedOrigin: null, deliveredUpTo: null, entries: 0, pace: null },
       ...over,
     });
   const finish = async (kind: 'recent' | 'full') => {

@@ -61,7 +61,18 @@ describe('the history of a live feed', () => {
 
   it('does not finish with a page that was requested before the feed left its start', async () => {
     const { lease, pass } = await unfinished('history'); // the feed has a cursor by now
-    const early = passCommit(lease, pass, { end: 'yes', feedHadCursor: false });
+    const early = passCommit(lease, pass, { end: 'yes', feedOrigin: null });
+    expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
+    expect(await status()).toMatchObject({ initialSyncComplete: false });
+  });
+
+  it('does not finish with a page that was requested before a failover lost the cursor of the feed', async () => {
+    const { lease, commit } = await bench.takeFeed({ name: current.name, start: 'live' });
+    await commit([], { from: null, to: 'on' });
+    const { origin: feedOrigin } = await bench.store.readPosition(current.name);
+    const early = passCommit(lease, await next('history'), { end: 'yes', feedOrigin });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET cursor = NULL, cursor_origin = NULL WHERE name = ${current.name}`);
+    await commit([], { from: null, to: 'further ahead' });
     expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
     expect(await status()).toMatchObject({ initialSyncComplete: false });
   });
@@ -94,13 +105,20 @@ describe('the history of a live feed', () => {
   });
 
   it.each([
-    ['moves to the start of a backfill when the feed has a cursor', 'on', '-infinity'],
-    ['stays when the feed is still read by time', null, START],
-  ])('complete_from %s', async (_, cursor, completeFrom) => {
+    ['moves to the start of a backfill when the feed has a cursor', 'on', 'on', '-infinity'],
+    ['stays when the feed is still read by time', null, null, START],
+    ['stays when the feed got its cursor after the last page was requested', null, 'on', START],
+  ])('complete_from %s', async (_, before, cursor, completeFrom) => {
     const { lease, commit } = await bench.takeFeed({ name: current.name, start: START });
-    await commit([], { from: null, to: cursor });
+    await commit([], { from: null, to: before });
+    const { origin: feedOrigin } = await bench.store.readPosition(current.name);
     await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
-    await finishPass(bench, lease, await next('backfill'));
+    await commit([], { from: before, to: cursor });
+    expect(
+      await bench.store.commitPass(passCommit(lease, await next('backfill'), { end: 'yes', feedOrigin })),
+    ).toMatchObject({
+      endClaimed: true,
+    });
     const [row] = await bench.rows(
       sql`SELECT complete_from = ${completeFrom} AS right FROM ${tables.feeds} WHERE name = ${current.name}`,
     );
@@ -200,7 +218,8 @@ describe('a page of a pass', () => {
       // Like after a failover to a standby that had not received the last commit.
       await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
       const before = await feedRow();
-      const commit = passCommit(lease, read, { end: lost.end, to: 'further' });
+      const { origin: feedOrigin } = await bench.store.readPosition(current.name);
+      const commit = passCommit(lease, read, { end: lost.end, to: 'further', feedOrigin });
       expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
       expect(await next(kind)).toMatchObject({ cursor: kept.cursor });
       expect(await feedRow()).toEqual(before);

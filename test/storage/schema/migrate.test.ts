@@ -168,7 +168,7 @@ describe('the upgrade to leases of processes', () => {
     withDatabase(async (database) => {
       const { migrations, lease } = await followedBefore(database);
       const { connection, sql: db } = database;
-      expect(await migrate(connection, migrations)).toMatchObject([{ version: 4 }, { version: 5 }]);
+      expect(await migrate(connection, migrations)).toMatchObject([{ version: 4 }, { version: 5 }, { version: 6 }]);
       const settings = { schema: TEST_SCHEMA, pendingRetryMs: 1, keptDays: null, monotonic: () => 0 };
       const store = createStore(database, settings);
       expect((await store.readFeeds(['default'])).get('default')).toMatchObject({ holder: null, epoch: 8 });
@@ -188,7 +188,7 @@ describe('the upgrade to leases of processes', () => {
       await requireSchema(connection, before);
       await migrate(connection, migrations);
       await expect(requireSchema(connection, before)).rejects.toMatchObject({
-        ...{ kind: 'schema', action: 'hold', message: expect.stringContaining('is at version 5, too new') },
+        ...{ kind: 'schema', action: 'hold', message: expect.stringContaining('is at version 6, too new') },
       });
     }));
 
