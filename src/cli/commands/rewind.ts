@@ -107,11 +107,11 @@ async function targetOf(
       throw new CommandFailure(`the feed had no cursor at position ${toCursor}: use --beginning or --since`);
     }
     const upTo = position.lastDeliveredAt?.toISOString() ?? 'nothing yet';
-    return { to: { positionId: position.id }, said: `position ${position.id} (read up to ${upTo})` };
+    return { to: { positionId: position.id, since: null }, said: `position ${position.id} (read up to ${upTo})` };
   }
-  if (since !== undefined) return { to: { since: notAhead(since, feed) }, said: since.toISOString() };
+  if (since !== undefined) return { to: { positionId: null, since: notAhead(since, feed) }, said: since.toISOString() };
   return {
-    to: 'start',
+    to: { positionId: null, since: null },
     said: feed.startSince === null ? 'the beginning of the history' : `its start, ${feed.startSince.toISOString()}`,
   };
 }

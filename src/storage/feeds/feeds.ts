@@ -3,8 +3,8 @@ import type { FeedFilters, LeaseGrant } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { leader } from '../tables/lease-columns.js';
 
-/** The target of a rewind: an earlier position by its id, a delivery time, or the start of the feed. */
-export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';
+/** The target of a rewind: an earlier position by its id, or a delivery time; if both are null, the start of the feed. */
+export type RewindTarget = { readonly positionId: string | null; readonly since: Date | null };
 
 /** A feed, as commands see it. Times are null until they are known. */
 export interface FeedRow {
@@ -85,9 +85,14 @@ export function createFeeds({ db, tables }: StoreConnection) {
      * position to the history. Stored runs and the freshness of the feed do not change. Returns false if the target is no longer in
      * the history.
      */
-    async rewind(feed: string, to: RewindTarget): Promise<boolean> {
+    async rewind(feed: string, { positionId, since }: RewindTarget): Promise<boolean> {
       const { rows } = await sql`
-        WITH target AS MATERIALIZED (${targetRow(feed, to)}),
+        WITH target AS MATERIALIZED (
+          SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS delivered_up_to FROM ${tables.cursorHistory}
+          WHERE feed = ${feed} AND id = ${positionId}::bigint AND cursor IS NOT NULL
+          UNION ALL
+          SELECT NULL, NULL, ${timestamp(since)}, ${timestamp(since)} WHERE ${positionId}::bigint IS NULL
+        ),
         -- Locked first, to read the current row instead of the row at the start of the statement.
         old AS MATERIALIZED (
           SELECT name, cursor, resume_since, delivered_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
@@ -104,18 +109,4 @@ export function createFeeds({ db, tables }: StoreConnection) {
       return rows.length > 0;
     },
   };
-
-  function targetRow(feed: string, to: RewindTarget) {
-    if (to === 'start') {
-      return sql`
-        SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since, NULL::timestamptz AS delivered_up_to`;
-    }
-    if ('since' in to) {
-      const since = timestamp(to.since);
-      return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${since} AS since, ${since} AS delivered_up_to`;
-    }
-    return sql`
-        SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS delivered_up_to FROM ${tables.cursorHistory}
-        WHERE feed = ${feed} AND id = ${to.positionId}::bigint AND cursor IS NOT NULL`;
-  }
 }
