@@ -48,7 +48,6 @@ type Outcome = Promise<CommittedPage | Fenced>;
 interface BegunCommit {
   readonly isOrdinary: boolean;
   readonly result: Outcome;
-  isSettled: boolean;
 }
 
 /**
@@ -86,8 +85,9 @@ export class PageWriter {
         if (this.#mayTake()) this.#taking ??= this.#take();
         const [oldest] = this.#begun;
         if (oldest === undefined && this.#taking === null) break;
-        await Promise.race([oldest?.result.catch(() => {}), this.#taking].filter((wait) => wait != null));
-        if (oldest?.isSettled) yield* this.#givenOut();
+        const isSettled = oldest?.result.then(always, always);
+        const waits = [isSettled, this.#taking?.then(() => false)].filter((wait) => wait !== undefined);
+        if (await Promise.race(waits)) yield* this.#givenOut();
       }
       if (this.#commitError !== null) throw this.#commitError.error;
       if (this.#readError !== null && !source.isStopped()) throw this.#readError.error;
@@ -119,12 +119,8 @@ export class PageWriter {
     if (page === null || !mayBegin(page, this.#begun)) return;
     this.#taken = null;
     const result = this.#store(page, this.#begun.at(-1)?.result ?? null);
-    const commit = { isOrdinary: isOrdinary(page), result, isSettled: false };
-    const settle = () => {
-      commit.isSettled = true;
-    };
-    result.then(settle, settle);
-    this.#begun.push(commit);
+    result.catch(() => {}); // thrown when it is given out
+    this.#begun.push({ isOrdinary: isOrdinary(page), result });
   }
 
   async *#givenOut() {
@@ -153,7 +149,9 @@ export class PageWriter {
     };
     /** @param unusable the entries that are not stored */
     const attempt = async (entries: readonly CheckedEntry[], unusable: readonly QuarantineEntry[]) => {
-      const content = contentOf(entries, unusable);
+      // With the loaded results as they were before their text was repaired.
+      const repaired = entries.flatMap(({ result }) => result?.original ?? []);
+      const content = { batch: batchOf(entries), quarantine: [...unusable, ...repaired] };
       const bad = await this.#checkQuality(page, content);
       const outcome = await commitOverlapping(before, () => send(content));
       if (outcome.kind === 'fenced') return outcome;
@@ -190,6 +188,8 @@ export class PageWriter {
   }
 }
 
+const always = () => true;
+
 /** Returns whether the commit of a page may begin before those that were begun have ended. */
 function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
   return begun.length === 0 || (isOrdinary(page) && begun.every((before) => before.isOrdinary));
@@ -210,25 +210,10 @@ async function commitOverlapping(before: Outcome | null, commit: () => Promise<C
   return sent.value;
 }
 
-/** Kinds of errors that a commit may have only because another one runs: a lock, a time limit or no free connection. */
-const CAUSED_BY_WAITING = new Set([
-  'serialization',
-  'deadlock',
-  'lock_timeout',
-  'cancelled',
-  'resources',
-  'pool_exhausted',
-]);
-
-/** Returns whether a commit was not executed, and may succeed alone. */
+/** Returns whether a commit was not executed, perhaps only because another one runs: a lock, a time limit or no free connection. */
 function needsRepeat(error: unknown): boolean {
-  return CAUSED_BY_WAITING.has(classifyError(error).kind);
-}
-
-/** Adds the loaded results as they were before their text was repaired. */
-function contentOf(entries: readonly CheckedEntry[], unusable: readonly QuarantineEntry[]): PageContent {
-  const repaired = entries.flatMap(({ result }) => result?.original ?? []);
-  return { batch: batchOf(entries), quarantine: [...unusable, ...repaired] };
+  const kinds = ['serialization', 'deadlock', 'lock_timeout', 'cancelled', 'resources', 'pool_exhausted'];
+  return kinds.includes(classifyError(error).kind);
 }
 
 function committedPage(
