@@ -1,13 +1,11 @@
 import type { Clock } from '../../core/clock.js';
-import type { CommitCounts } from '../../core/counts.js';
 import type { LeaderContext } from '../context.js';
 import type { CheckedEntry } from '../page/check-entries.js';
 import { cursorRejection } from '../page/cursors.js';
 import { reachesBeyond } from '../page/end-of-feed.js';
 import type { CheckedPage, CommittedPage, Next } from '../page/page.js';
 import { listsAnything, readServiceDate } from '../page/probe.js';
-import { possibleDelivery } from '../page/service-clock.js';
-import type { LeaseGrant, Pass, PassKind, PassMove, Position, ReadingPace, SyncObserver } from '../ports/index.js';
+import type { LeaseGrant, Pass, PassKind, PassMove, Position, ReadingPace } from '../ports/index.js';
 import { createPaceMeter } from '../progress/reading-pace.js';
 import { Pages } from '../read-pages.js';
 import { findOverlap, isRejected } from '../recovery/recover-cursor.js';
@@ -118,15 +116,13 @@ export class PassPages extends Pages {
   }
 
   protected override async admit(page: CheckedPage, signal: AbortSignal): Promise<CheckedPage | null> {
-    const { idle } = this;
-    const { clock } = this.context;
-    if (this.#policy.waitsForFeed && !(await waitForIdle(idle, clock, signal))) return null;
+    if (this.#policy.waitsForFeed && !(await waitForIdle(this.idle, this.context.clock, signal))) return null;
     signal.throwIfAborted();
     if (page.at.cursor === null) await this.#assertFeedIsAccepted(signal);
     // A full page before the end may have its times from the response. Nothing on it is left to the cursor, which is far ahead.
     const { until } = this.#pass;
     const isBeforeEnd = page.items >= page.limit && !reachesBeyond(page, until);
-    return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until, clock.now()) : page;
+    return this.#policy.findsSkipped && !isBeforeEnd ? withoutLaterEntries(page, until) : page;
   }
 
   /**
@@ -156,10 +152,13 @@ export class PassPages extends Pages {
 
   protected async committed(page: CommittedPage, next: Next, signal: AbortSignal): Promise<boolean> {
     const { clock, observer } = this.context;
+    const { counts } = page;
     this.#rejected = null;
     this.#move(page);
-    if (this.#policy.findsSkipped) reportSkipped(page.counts, observer);
-    else this.reportLoadings(page);
+    // Stored revisions that only lacked a value were not skipped.
+    const skipped = { first: counts.inserted, later: counts.updated - counts.filled };
+    if (!this.#policy.findsSkipped) this.reportLoadings(page);
+    else if (skipped.first + skipped.later > 0) observer.reconciled(skipped);
     if (page.ending.failure !== undefined) throw page.ending.failure;
     if (next === 'stuck') this.forgetCursors(); // after the pause the same cursors may return
     const { pauseMs } = this.#policy;
@@ -191,22 +190,13 @@ async function waitForIdle(idle: IdleGate, clock: Clock, signal: AbortSignal): P
   return idle.isOpen;
 }
 
-function withoutLaterEntries(page: CheckedPage, until: Date, wallClock: number): CheckedPage {
-  const isDue = (entry: CheckedEntry) => {
-    const { deliveredAt } = (entry.result ?? entry).accepted.run;
-    return (possibleDelivery(deliveredAt, wallClock) ?? until) <= until;
-  };
-  return { ...page, entries: page.entries.filter(isDue) };
+function withoutLaterEntries(page: CheckedPage, until: Date): CheckedPage {
+  const deliveryOf = (entry: CheckedEntry) => page.possibleDelivery((entry.result ?? entry).accepted.run.deliveredAt);
+  return { ...page, entries: page.entries.filter((entry) => (deliveryOf(entry) ?? until) <= until) };
 }
 
 function deliveredUpTo({ provenUpTo }: CheckedPage | CommittedPage, until: Date): Date | null {
   return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
-}
-
-/** Reports the runs that the cursor had skipped. Stored revisions that only lacked a value were not skipped. */
-function reportSkipped({ inserted, updated, filled }: CommitCounts, observer: SyncObserver): void {
-  const found = { first: inserted, later: updated - filled };
-  if (found.first + found.later > 0) observer.reconciled(found);
 }
 
 function later(a: Date | null, b: Date | null): Date | null {
