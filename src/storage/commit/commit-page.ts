@@ -3,7 +3,7 @@ import type { CommitOutcome, CommitStore, LeaseGrant, PageCommit, PageContent } 
 import { batchCalls } from '../connection/batch-calls.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { isHeld, leasesIn, lockHeld, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import { isHeld, leasesIn, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
 import { type CommitRow, type CommitSettings, isEnd, lag } from './commit-row.js';
 import { storedEntries } from './entries.js';
@@ -54,7 +54,8 @@ export function createCommits({ db, tables }: StoreConnection, settings: CommitS
       await retryOvertaken(tables, async () => {
         const transaction = await db.startTransaction().execute();
         try {
-          await sql`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_TIMEOUT}`.execute(transaction);
+          // Releases the feed's row soon if this process is paused or cut off.
+          await sql`SET LOCAL idle_in_transaction_session_timeout = '5s'`.execute(transaction);
           await run(transaction, () => loadedResult(tables, settings, lease, { batch, quarantine: [] }));
           await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
         } finally {
@@ -197,11 +198,9 @@ function loadedResult(
   content: PageContent,
 ): RawBuilder<CommitRow> {
   return sql<CommitRow>`
-WITH locked AS MATERIALIZED (
-  ${lockHeld(tables, lease)}
-),
-held AS (
-  SELECT *, 'result' AS stored_by FROM locked
+WITH held AS MATERIALIZED (
+  SELECT feed.name, feed.data_complete_as_of, 'result' AS stored_by
+  FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE
 ),
 ${storedEntries(tables, settings, lease.feed, content)}
 
@@ -209,9 +208,6 @@ SELECT held.name, counts.*, false AS end_claimed, held.data_complete_as_of,
   ${lag(sql`held.data_complete_as_of`)}
 FROM held CROSS JOIN counts`;
 }
-
-/** Releases the feed's row soon if this process is paused or cut off before it rolls the transaction back. */
-const IDLE_TIMEOUT = sql.lit('5s');
 
 const FENCED: CommitOutcome = { kind: 'fenced' };
 

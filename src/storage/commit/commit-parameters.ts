@@ -52,8 +52,8 @@ function arraysOf(batch: EntryBatch): Readonly<Record<string, RawBuilder<unknown
     revision: sql`${integerArray(batch, ({ run }) => run.revision)}::integer[]`,
     status: texts('status'),
     environment: texts('environment'),
-    document_type_slug: sql`${textArray(types, ({ slug }) => slug)}::text[]`,
-    document_type_name: sql`${textArray(types, ({ name }) => name)}::text[]`,
+    document_type_slug: sql`${textArray(types, ({ slug = null }) => slug)}::text[]`,
+    document_type_name: sql`${textArray(types, ({ name = null }) => name)}::text[]`,
     file_name: json('fileName'),
     partner_test_mode: flags(testModeOf),
     ...Object.fromEntries(
@@ -87,17 +87,10 @@ function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceFie
     : { json, start: start + 1, end: end - 1 };
 }
 
-interface DocumentType {
-  readonly slug: string | null;
-  readonly name: string | null;
-}
-
 /** A name can be long, so it is only a string while it is sent. */
-function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
+function documentTypeOf({ readField }: AcceptedEntry): { readonly [field in 'slug' | 'name']?: string | null } {
   const value = readField('documentType');
-  const { slug = null, name = null }: Partial<DocumentType> =
-    value === null ? {} : JSON.parse(textOf(value.json, value));
-  return { slug, name };
+  return value === null ? {} : JSON.parse(textOf(value.json, value));
 }
 
 /** Null: the entry does not state it. */

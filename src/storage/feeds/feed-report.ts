@@ -89,7 +89,7 @@ const POSITIONS_SHOWN = 5;
 export function createFeedReports({ db, tables }: StoreConnection) {
   /** Returns the planner's estimate, from the statistics of the table. */
   const estimateRuns = async (feed: string): Promise<number> => {
-    const { rows } = await sql<Explained>`
+    const { rows } = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`
       EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
     return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
   };
@@ -167,7 +167,3 @@ interface Row
 /** For a row of `feeds` or `passes`: its speed, if it was measured in the last minute. */
 const PACE = sql`CASE WHEN rate_measured_at > clock_timestamp() - interval '1 minute' THEN
         jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
-
-interface Explained {
-  readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }];
-}

@@ -32,7 +32,8 @@ export function createPasses({ db, tables }: StoreConnection): PassStore {
           SELECT id, kind, begun_at, finished_at FROM ${tables.passes}
           WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
           UNION ALL
-          SELECT 0, 'full', created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
+          SELECT 0, 'full', created_at, GREATEST(end_reached_at,
+            (SELECT finished_at FROM ${tables.passes} AS history WHERE history.feed = feed.name AND history.kind = 'history'))
           FROM feed WHERE ${kind} = 'full' AND ${initialSyncIsComplete(tables)}
         )
         SELECT CASE WHEN ${IS_OUTDATED} THEN 'Infinity'
@@ -111,12 +112,6 @@ export function beginHistoryPass(tables: Tables): RawBuilder<unknown> {
   return sql`
           INSERT INTO ${tables.passes} (feed, kind, until)
           SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM created`;
-}
-
-/** For a row `feed`: when its history pass finished; null: it is unfinished, or there is none. */
-function historyReadAt(tables: Tables): RawBuilder<Date | null> {
-  return sql`(SELECT finished_at FROM ${tables.passes} AS history
-        WHERE history.feed = feed.name AND history.kind = 'history')`;
 }
 
 /** For a row `feed`: its history pass is unfinished. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { MAX_REVISION } from '../../core/run-fields.js';
 import type { PendingRun, PendingStore, PostponedTry, StoredResult } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { lockHeld } from '../tables/lease-columns.js';
+import { isHeld } from '../tables/lease-columns.js';
 
 /** For a pending row of `runs`: its result was not given up. */
 export const IS_RETRIED = sql<boolean>`next_try_at < 'infinity'`;
@@ -38,7 +38,8 @@ export function createPendingRetries({ db, tables }: StoreConnection): PendingSt
     /** Reports see no change of these runs, so it draws no `change_seq`. */
     async postponePending(lease, tries) {
       const { rows } = await sql<{ held: boolean }>`
-        WITH held AS MATERIALIZED (${lockHeld(tables, lease)}),
+        -- Locked, so that a new holder of the feed waits for this statement.
+        WITH held AS MATERIALIZED (SELECT FROM ${tables.feeds} WHERE ${isHeld(lease)} FOR NO KEY UPDATE),
         postponed AS (
           UPDATE ${tables.runs} AS run SET
             attempts = run.attempts + 1,

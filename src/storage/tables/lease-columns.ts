@@ -51,8 +51,3 @@ type GrantedLease = { readonly [part in 'feed' | 'epoch' | 'holder']: LeaseGrant
 export function leasesIn(rows: string): GrantedLease {
   return { feed: sql.ref(`${rows}.feed`), epoch: sql.ref(`${rows}.epoch`), holder: sql.ref(`${rows}.holder`) };
 }
-
-/** Locks the row of a feed whose lease is held, so that a new holder waits for this statement. Returns no row if it was lost. */
-export function lockHeld(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
-  return sql`SELECT feed.name, feed.data_complete_as_of FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
-}
