@@ -107,7 +107,7 @@ COMMENT ON COLUMN :"schema".runs.document_type_name IS 'Display name of the docu
 COMMENT ON COLUMN :"schema".runs.file_name IS 'Original name of the submitted PDF';
 COMMENT ON COLUMN :"schema".runs.partner_name IS 'Recognized sender of the document; null: none';
 COMMENT ON COLUMN :"schema".runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only, do not process it';
-COMMENT ON COLUMN :"schema".runs.test_mode_revision IS 'The highest revision that says whether the partner is in test mode, which is partner_test_mode; null: none says it, which means false';
+COMMENT ON COLUMN :"schema".runs.test_mode_revision IS 'The highest revision that states the test mode of the partner, which is partner_test_mode; null: no revision states it, so it is false';
 COMMENT ON COLUMN :"schema".runs.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the service does not define; null: none was sent';
 COMMENT ON COLUMN :"schema".runs.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending';
 COMMENT ON COLUMN :"schema".runs.failure_reason IS 'Machine-readable reason of a failed run';
@@ -119,7 +119,7 @@ COMMENT ON COLUMN :"schema".runs.markdown IS 'Recognized markdown, stored if SCA
 COMMENT ON COLUMN :"schema".runs.markdown_absent IS 'The service has no markdown for this revision and is not asked again';
 COMMENT ON COLUMN :"schema".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
 COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, newer_revision (without partnerTestMode), test_mode_unknown (only an earlier revision has partnerTestMode; the single run is asked for it), invalid_result (unusable, refused, or contradicts the entry), too_large';
-COMMENT ON COLUMN :"schema".runs.pending_since IS 'Time since when the result is pending';
+COMMENT ON COLUMN :"schema".runs.pending_since IS 'Time since which the result has been pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is retried; infinity: an operator gave it up';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Number of retries since the result is pending';
 COMMENT ON COLUMN :"schema".runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
@@ -129,7 +129,7 @@ COMMENT ON COLUMN :"schema".runs.repaired IS 'A value was replaced so that the e
 COMMENT ON COLUMN :"schema".runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".runs.first_synced_at IS 'When the scan was first stored';
 COMMENT ON COLUMN :"schema".runs.synced_at IS 'When the row was last written';
-COMMENT ON COLUMN :"schema".runs.change_seq IS 'Number of the last change of what reports say about the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"schema".runs.change_seq IS 'Number of the last change that reports show of the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE TABLE :"schema".run_history (
     superseded_at timestamptz NOT NULL, -- first, so that columns added to both tables later stay aligned

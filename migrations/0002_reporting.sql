@@ -35,7 +35,7 @@ CREATE INDEX deleted_runs_change_seq ON :"schema".deleted_runs (change_seq);
 COMMENT ON TABLE :"schema".deleted_runs IS 'Deleted runs, which are not stored again when they are delivered again. No run is here and in runs';
 COMMENT ON COLUMN :"schema".deleted_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and lower ones are not stored again; null: no revision is';
-COMMENT ON COLUMN :"schema".deleted_runs.test_mode_revision IS 'Revision that says that the partner is in test mode, for later revisions that do not say it; null: the run was not in test mode';
+COMMENT ON COLUMN :"schema".deleted_runs.test_mode_revision IS 'Revision that states that the partner is in test mode, for later revisions that do not state it; null: the run was not in test mode';
 COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: older than the retention (SCANFEED_RETENTION_DAYS)';
 COMMENT ON COLUMN :"schema".deleted_runs.deleted_at IS 'When it was deleted';
 COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the deletion, drawn from change_seq like those of runs';
@@ -115,7 +115,7 @@ SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type
             AND COALESCE(entry.revision, 2147483647) > run.revision)
     ) AS productive
 FROM :"schema".runs AS run;
-COMMENT ON VIEW :"schema".judged_runs IS 'Runs, with a flag that says whether each may be processed productively';
+COMMENT ON VIEW :"schema".judged_runs IS 'Runs, with a flag for those to be processed productively';
 COMMENT ON COLUMN :"schema".judged_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"schema".judged_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it';
 COMMENT ON COLUMN :"schema".judged_runs.status IS 'completed; or failed, for the reason in failure_reason';
@@ -134,7 +134,7 @@ COMMENT ON COLUMN :"schema".judged_runs.completed_at IS 'When the run was comple
 COMMENT ON COLUMN :"schema".judged_runs.delivered_at IS 'When this revision was delivered in the feed, service clock';
 COMMENT ON COLUMN :"schema".judged_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Time since which the result has been pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"schema".judged_runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"schema".judged_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
@@ -142,7 +142,7 @@ COMMENT ON COLUMN :"schema".judged_runs.feed IS 'The feed that wrote this row la
 COMMENT ON COLUMN :"schema".judged_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"schema".judged_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"schema".judged_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change that the views show of the run, in the order of commits; a reader can continue after the highest number it has read';
 COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, in the productive environment, not in test mode, with complete and usable data, and no higher revision in open quarantine';
 
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
@@ -170,7 +170,7 @@ COMMENT ON COLUMN :"reporting".runs.completed_at IS 'When the run was completed,
 COMMENT ON COLUMN :"reporting".runs.delivered_at IS 'When this revision was delivered in the feed, service clock';
 COMMENT ON COLUMN :"reporting".runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Time since which the result has been pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
@@ -178,8 +178,8 @@ COMMENT ON COLUMN :"reporting".runs.feed IS 'The feed that wrote this row last (
 COMMENT ON COLUMN :"reporting".runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
-COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'The highest revision that says whether the partner is in test mode, which is partner_test_mode; null: none says it, which means false';
+COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change that the views show of the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'The highest revision that states the test mode of the partner, which is partner_test_mode; null: no revision states it, so it is false';
 
 CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -188,7 +188,7 @@ SELECT scan_id, revision, status, environment, document_type_slug, document_type
     synced_at, change_seq
 FROM :"schema".judged_runs
 WHERE productive;
-COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, in the productive environment, partner not in test mode, with complete and usable data, and no higher revision in open quarantine';
+COMMENT ON VIEW :"reporting".productive_runs IS 'Runs to be processed productively: completed, in the productive environment, partner not in test mode, with complete and usable data, and no higher revision in open quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"reporting".productive_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it';
 COMMENT ON COLUMN :"reporting".productive_runs.status IS 'completed; or failed, for the reason in failure_reason';
@@ -207,7 +207,7 @@ COMMENT ON COLUMN :"reporting".productive_runs.completed_at IS 'When the run was
 COMMENT ON COLUMN :"reporting".productive_runs.delivered_at IS 'When this revision was delivered in the feed, service clock';
 COMMENT ON COLUMN :"reporting".productive_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Time since which the result has been pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".productive_runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
@@ -215,7 +215,7 @@ COMMENT ON COLUMN :"reporting".productive_runs.feed IS 'The feed that wrote this
 COMMENT ON COLUMN :"reporting".productive_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".productive_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".productive_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change that the views show of the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".failed_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -243,7 +243,7 @@ COMMENT ON COLUMN :"reporting".failed_runs.feed IS 'The feed that wrote this row
 COMMENT ON COLUMN :"reporting".failed_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".failed_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".failed_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change that the views show of the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".run_history WITH (security_invoker = false) AS
 SELECT superseded_at, scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
@@ -251,7 +251,7 @@ SELECT superseded_at, scan_id, revision, status, environment, document_type_slug
     delivered_at, markdown, result_state, pending_since, pending_for, repaired, extra, feed, stored_by,
     first_synced_at, synced_at, change_seq
 FROM :"schema".run_history;
-COMMENT ON VIEW :"reporting".run_history IS 'Revisions that a higher one has replaced, each as it was: what was reported before a correction. Kept while SCANFEED_HISTORY is on';
+COMMENT ON VIEW :"reporting".run_history IS 'Superseded revisions, each as it was: what was reported before a correction. Kept while SCANFEED_HISTORY is on';
 COMMENT ON COLUMN :"reporting".run_history.superseded_at IS 'When the higher revision was stored, clock of this database';
 COMMENT ON COLUMN :"reporting".run_history.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"reporting".run_history.revision IS 'The revision that was replaced';
@@ -271,7 +271,7 @@ COMMENT ON COLUMN :"reporting".run_history.completed_at IS 'When the run was com
 COMMENT ON COLUMN :"reporting".run_history.delivered_at IS 'When this revision was delivered in the feed, service clock';
 COMMENT ON COLUMN :"reporting".run_history.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
-COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Time since which the result has been pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".run_history.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that have no column, and originals of replaced values; null: none';
@@ -285,7 +285,7 @@ CREATE VIEW :"reporting".quarantined WITH (security_invoker = false) AS
 SELECT id, feed, scan_id, revision, state, reason, detail, octet_length(payload) AS payload_bytes,
     first_seen_at, last_seen_at, times_seen
 FROM :"schema".quarantine;
-COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored as they came, without their content. Those that are open are missing from runs';
+COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored unchanged, without their content. Open entries are missing from runs';
 COMMENT ON COLUMN :"reporting".quarantined.id IS 'Number to name the entry by (scanfeed quarantine show)';
 COMMENT ON COLUMN :"reporting".quarantined.feed IS 'The feed that delivered it (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".quarantined.scan_id IS 'Identifier of the run; null: not usable';
@@ -315,12 +315,12 @@ FROM :"schema".judged_runs
 UNION ALL
 SELECT change_seq, scan_id, 'deleted', NULL, false, deleted_at
 FROM :"schema".deleted_runs; -- no condition here, or PostgreSQL would not read both tables in order
-COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Read the rows after the highest number you have read, in order, and replace your copy of each run by what the views say about it now';
+COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Read the rows after the highest number you have read, in order, and replace your copy of each run by its present rows in the views';
 COMMENT ON COLUMN :"reporting".changes.change_seq IS 'Number of the change, in the order of commits; no lower number becomes visible later';
 COMMENT ON COLUMN :"reporting".changes.scan_id IS 'Identifier of the run';
 COMMENT ON COLUMN :"reporting".changes.change IS 'stored: for the first time; updated: changed since, and productive; withdrawn: changed since, and not productive now; deleted: erased or expired';
-COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the document type, which an earlier revision may have had otherwise; null: none, or the run is deleted';
-COMMENT ON COLUMN :"reporting".changes.productive IS 'Whether the run may be processed productively, as in productive_runs; false if it is deleted';
+COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the document type, an earlier revision may have had another one; null: none, or the run is deleted';
+COMMENT ON COLUMN :"reporting".changes.productive IS 'Whether the run is to be processed productively, as in productive_runs; false if it is deleted';
 COMMENT ON COLUMN :"reporting".changes.changed_at IS 'When it changed, clock of this database';
 
 CREATE TABLE :"schema".report_settings (
@@ -450,8 +450,8 @@ COMMENT ON COLUMN :"reporting".sync_status.initial_sync_complete IS 'true once t
 COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
-COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only because an earlier revision said so: theirs does not say it';
-COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits that typed views have reached, of all feeds: views with 500 fields, document types with 50 views, whose further fields are only in other_fields or JSON columns, and 2,000 views of all types together, beyond which new types have none';
+COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment that are in test mode only by an earlier revision, because the stored revision does not state it';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits that typed views have reached, of all feeds: 500 fields of a view, 50 views of a document type, 2,000 views of all types together. Further fields are only in other_fields or JSON columns, and further types have no view';
 
 CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
 SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,
@@ -501,7 +501,7 @@ BEGIN
     RETURN (CASE WHEN value ~ '[-−]' THEN '-' ELSE '' END
         || replace(regexp_replace(value, '[^0-9,]', '', 'g'), ',', '.'))::numeric;
 END $$;
-COMMENT ON FUNCTION :"reporting".german_number(text) IS 'Parses a number in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma starts the fraction. Null if the text is not a number, or is one like 1.234 alone, which may be 1234 or a fraction';
+COMMENT ON FUNCTION :"reporting".german_number(text) IS 'Parses a number in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma starts the fraction. Null if the text is not a number, or is ambiguous like 1.234';
 
 CREATE FUNCTION :"reporting".german_date(value text) RETURNS date
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$

@@ -13,7 +13,7 @@ export const UNFILTERED: FeedFilters = { status: ['completed', 'failed'], enviro
 export const FILTER_NAMES = Object.keys(UNFILTERED) as readonly (keyof FeedFilters)[];
 
 interface Values {
-  /** Every value that runs may have; null: any text. */
+  /** Every value that runs can have; null: any text. */
   readonly all: readonly string[] | null;
   /** Describes the runs with a value, or those with other values. */
   readonly runs: (value: string, isOther: boolean) => string;

@@ -14,7 +14,7 @@ import type { LimitedRun } from '../sync/waiting/limit-concurrency.js';
 const MIGRATION_DEADLINE_MS = 24 * 3_600_000;
 
 /**
- * Applies missing migrations over the direct connection, and grants the daemon's role its rights if it is another role. Returns
+ * Applies missing migrations over the direct connection, and grants the daemon's role its privileges if it is another role. Returns
  * the names of the applied migrations. Rejects, with the remedy, if this release still cannot use the schema.
  * @param known the required migrations; by default those shipped with the program
  * @param signal closes the connection, which rolls back a running migration

@@ -51,7 +51,7 @@ export function watchSchema(
   stop: AbortSignal,
 ) {
   readiness.waitingFor('the database schema has not been verified yet');
-  // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
+  // Once per process, and without delaying the feed: reports can wait for a slow database or a missing privilege.
   let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
     const { readerRole } = settings;
@@ -61,7 +61,7 @@ export function watchSchema(
     if (await limitDirect(() => prepareReaderRole(settings, readerRole, stop), { signal: stop })) return;
     const remedy =
       'the role of the daemon lacks the privilege to grant them; run the statements that `scanfeed migrate` prints';
-    logger.warn('reader role lacks rights', { role: readerRole, remedy });
+    logger.warn('reader role lacks privileges', { role: readerRole, remedy });
   };
   const prepareTimeZone = async () => {
     const timeZone = settings.reportingTimeZone;

@@ -91,7 +91,7 @@ export function openSharedParts(
   const shared = {
     ...{ clock, version, metrics, tracer, services, schemas },
     loggerOf: (feed: string) => logger.with({ feed }),
-    /** Identifies this process among those that may lead a feed. */
+    /** Identifies this process among those that can lead a feed. */
     holder,
     budget: createProcessBudget(settings.feed.memoryBudgetBytes),
   };

@@ -22,7 +22,7 @@ export interface GetRunOptions extends Cancellable {
 }
 
 /**
- * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
+ * Client of the Document Recognition Service. Any number of requests can run concurrently. Every method rejects with a
  * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
  * connection that the service was closing; `followFeed` and `waitForRun` retry.
  *

@@ -12,12 +12,12 @@ const STEERING: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => 
 /** Maximum length of a `nextCursor` that is read, bytes of JSON. A longer one could not be sent back, however it is escaped. */
 const CURSOR_BYTES = 64 * 1024;
 
-/** Values of a large page, `{"items":[{…}],"nextCursor":"…"}`, that may be skipped. */
+/** Values of a large page, `{"items":[{…}],"nextCursor":"…"}`, that can be skipped. */
 export const SKIPPABLE_IN_PAGE: SkippableValues = {
   depth: 3,
   entries: 'items',
   isSkippable: ({ depth, name, bytes }) =>
     depth === 1 ? name === 'nextCursor' && bytes > CURSOR_BYTES : depth === 3 && !STEERING.has(name),
 };
-/** Values of a large single run that may be skipped. */
+/** Values of a large single run that can be skipped. */
 export const SKIPPABLE_IN_RUN: SkippableValues = { depth: 1, isSkippable: ({ name }) => !STEERING.has(name) };

@@ -114,7 +114,7 @@ function nameOf(key: ParsedNode, { yaml }: Parser): string {
   return /^[A-Za-z]{1,40}$/.test(written) ? written : JSON.stringify(written.slice(0, 40));
 }
 
-/** Reads a scalar as it is written; null is an empty text. Only the statuses may be a list. */
+/** Reads a scalar as it is written; null is an empty text. Only the statuses can be a list. */
 function textOf(value: ParsedNode | null, key: string, parser: Parser): GivenText {
   const { yaml } = parser;
   if (isEmpty(value, parser)) return { text: '', reason: '' };

@@ -16,7 +16,7 @@ export interface Secret<T> {
 
 type Values<V> = { readonly [Setting in keyof V]: V[Setting] extends Variable<infer T> ? T : never };
 
-/** Reads variables one by one and collects the mistakes. The values may be used only if there are none. */
+/** Reads variables one by one and collects the mistakes. Use the values only if there are none. */
 export class Reader {
   readonly mistakes: Mistake[] = [];
   readonly warnings: string[] = [];

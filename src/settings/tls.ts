@@ -29,7 +29,7 @@ export function readTls(given: ConnectionParameters, { env, onKept }: Reader, mi
   if (sslrootcert === 'system' && sslmode !== 'verify-full')
     return mistake('sslmode', 'sslrootcert=system requires sslmode=verify-full');
   if (sslmode.startsWith('verify-') && sslrootcert === '')
-    return mistake('sslmode', `sslmode=${sslmode} requires sslrootcert: a file of certificate authorities, or system`);
+    return mistake('sslmode', `sslmode=${sslmode} requires sslrootcert: a file of CA certificates, or system`);
   if (sslnegotiation === 'direct' && (tlsOptional || sslmode === 'disable'))
     return mistake('sslnegotiation', 'sslnegotiation=direct requires sslmode=require or stricter');
   if (sslmode === 'disable') return WITHOUT_TLS;

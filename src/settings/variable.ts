@@ -12,7 +12,7 @@ export interface Variable<T = unknown> {
   /** Description of the default in docs/settings.md, if it is not a fixed value. */
   readonly defaultText?: string | undefined;
   readonly required: boolean;
-  /** Never shown. It may be read from a file whose path is in NAME_FILE. */
+  /** Never shown. It can be read from a file whose path is in NAME_FILE. */
   readonly secret: boolean;
 }
 

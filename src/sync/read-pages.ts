@@ -11,7 +11,7 @@ import { type PageTarget, PageWriter } from './writer/write-pages.js';
 
 /**
  * The loop of the feed and of every pass: reads pages, has them committed, and finds out what follows each. What is special about the
- * feed and about a pass is called for each page in this order: `isLast` when it was read, `admit` when it may be committed, `moveBy` for its
+ * feed and about a pass is called for each page in this order: `isLast` when it was read, `admit` when it can be committed, `moveBy` for its
  * commit, `committed` after it. Pages that are read ahead may be at an earlier step than the page before.
  */
 export abstract class Pages implements PageTarget, PrefetchOptions {

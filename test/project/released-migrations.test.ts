@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': 'fc99850de574d304efce2de73ca19f5297afb9355094b45fcf6cfabb3e7afdac',
-  '0002_reporting.sql': '6c1980c83844615b3338a212c6b3379173e62b27ed9478e5653e5fda86c05a27',
+  '0001_runs_and_feeds.sql': 'abb484868fce423fccc5ef59511a0f3bd06e781035f8e4ec41d6c81277964812',
+  '0002_reporting.sql': '47454896bf716125ad956b75cbabdd6cfee9a33dab434b458b987a82fed24906',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

@@ -122,7 +122,7 @@ volumeMounts:
 {{- end }}
 {{- if or $database.ca.configMap $database.ca.secret }}
 {{- $_ := set $env "PGSSLROOTCERT" "/etc/scanfeed/database-ca.crt" }}
-{{- /* As in libpq, authorities have no effect without a verifying sslmode. The address takes precedence over this. */}}
+{{- /* As in libpq, CA certificates have no effect without a verifying sslmode. The address takes precedence over this. */}}
 {{- if not (hasKey .Values.settings "PGSSLMODE") }}
 {{- $_ := set $env "PGSSLMODE" "verify-full" }}
 {{- end }}

@@ -73,7 +73,11 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .description('Run an emulated Document Recognition Service, for evaluation and staging.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes a free one', numberOption(0, 65_535), 8899)
-    .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
+    .option(
+      '--key <key=organization>',
+      'an API key and its organization; "key=" is a key without an organization; repeatable',
+      apiKey,
+    )
     .option('--seed <number>', 'seed of all random values', numberOption(0), 1)
     .option('--history <runs>', 'finished runs at the start', numberOption(0), 5000)
     .addOption(

@@ -73,7 +73,7 @@ async function migrate(settings: DatabaseSettings, io: CommandProcess): Promise<
 }
 
 const REFUSED =
-  'The reader role of the reports could not be created or granted its rights. Run this as a database administrator:';
+  'The reader role of the reports could not be created or granted its privileges. Run this as a database administrator:';
 
 function report({ schema, applied }: Migrated): string {
   if (applied.length === 0) return `The schema ${schema} is up to date.\n`;

@@ -41,7 +41,7 @@ export function register(program: Command): void {
       for (const warning of settings.warnings) logger.warn(warning);
       // Closing the terminal does not end the daemon. Changed key and password files are read again without a signal.
       process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
-      // A signal, since no client of the admin port may change anything.
+      // A signal, since no client of the admin port is allowed to change anything.
       process.on('SIGUSR2', logger.toggleDebug);
       const tracer = await openTracer(settings, logger);
       const startedAt = systemClock.monotonic();

@@ -38,9 +38,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 const examples = `
 The query reads the views for reports in a read-only transaction, with the
-rights of SCANFEED_READER_ROLE if it is set. Names need no schema. In the folder
-of the demo, its database is used unless another one is configured. Rows wider
-than the terminal are shown as records.
+privileges of SCANFEED_READER_ROLE if it is set. Names need no schema. In the
+folder of the demo, the query reads the demo's database unless another one is
+configured. Rows wider than the terminal are shown as records.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"

@@ -75,7 +75,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
   if (interrupted) throw new CommandFailure(`interrupted; ${REPEAT}`, EXIT.interrupted);
 }
 
-/** @throws CommandFailure unless all files may be sent */
+/** @throws CommandFailure unless all files can be sent */
 async function checkAll(paths: readonly string[], options: CommonOptions, io: CommandProcess): Promise<PdfFile[]> {
   const refused: RefusedFile[] = [];
   const files: PdfFile[] = [];

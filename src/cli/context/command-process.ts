@@ -23,7 +23,7 @@ export interface CommandProcess {
   note(text: string): void;
   /** Width of the terminal on stdout; null if it is unknown, or stdout is a file or a pipe. */
   readonly columns: number | null;
-  /** Whether results may be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
+  /** Whether results can be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
   readonly colours?: boolean;
   /** Width of the terminal on stderr; null if it is a file or a pipe, where a line cannot be redrawn. */
   readonly noteColumns: number | null;

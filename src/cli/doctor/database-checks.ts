@@ -62,7 +62,7 @@ const CHECKS: Checks<DatabaseContext> = {
   'database writable': checkWritable,
   pooler: checkPooler,
   schema: checkSchema,
-  rights: ifSchemaExists(checkRights),
+  privileges: ifSchemaExists(checkPrivileges),
   'reader role': ifSchemaExists(checkReaderRole),
   'typed views': ifSchemaExists(checkTypedViews),
   'report indexes': ifSchemaExists(checkReportIndexes),
@@ -185,12 +185,12 @@ async function checkSchema({ settings, connection, server, migrator, schema }: D
   const { role, database, createsSchemas } = migrator?.value ?? server;
   if (version > 0 || createsSchemas)
     return ok(`${state}: \`scanfeed run\` or \`scanfeed migrate\` brings it up to date`);
-  return failing(`${state}, and ${role} lacks the right to create it; run this as a database administrator`, [
+  return failing(`${state}, and ${role} lacks the privilege to create it; run this as a database administrator`, [
     `GRANT CREATE ON DATABASE ${quoted(database)} TO ${quoted(role)}`,
   ]);
 }
 
-/** Returns whether the schema exists. If it cannot be read, only a right is missing. */
+/** Returns whether the schema exists. If it cannot be read, only a privilege is missing. */
 function schemaExists({ schema }: DatabaseContext): boolean {
   return schema.status === 'fulfilled' ? schema.value.version > 0 : !(schema.reason instanceof SchemaMismatch);
 }
@@ -199,7 +199,7 @@ function ifSchemaExists(check: Checks<DatabaseContext>[string]): Checks<Database
   return (context) => (schemaExists(context) ? check(context) : skipped('requires the schema'));
 }
 
-async function checkRights({ connection, server, settings }: DatabaseContext): Promise<Result> {
+async function checkPrivileges({ connection, server, settings }: DatabaseContext): Promise<Result> {
   const missing = await findMissingRights(connection);
   if (missing.length === 0) return ok(`${server.role} can read and write ${settings.schema}`);
   return failing(
@@ -215,7 +215,7 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
   if (!knowsZone) return failing(unknownTimeZone(zone).message);
   if (refreshes.length > 0) {
     return warning(
-      'the host sorts texts in another order than when indexes were built. Those of scanfeed do not depend on it, others in this database miss rows; run this as the owner of the database',
+      'the host sorts text in another order than when the indexes were built. Indexes of scanfeed do not depend on this order, but other indexes of this database miss rows; run this as the owner of the database',
       [`REINDEX DATABASE ${quoted(server.database)}`, ...refreshes],
     );
   }

@@ -6,7 +6,7 @@ export interface Result {
   readonly outcome: CheckOutcome;
   /** One line: the confirmation, or the problem and its remedy. */
   readonly message: string;
-  /** SQL statements that fix the problem, for a person with more rights. */
+  /** SQL statements that fix the problem, for a person with more privileges. */
   readonly statements?: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export const warning = result('warning');
 export const failing = result('failing');
 export const skipped = result('skipped');
 
-/** Checks by name, in the order of their findings. A check may reject with an error. */
+/** Checks by name, in the order of their findings. A check can reject with an error. */
 export type Checks<Context> = Readonly<Record<string, (context: Context) => Result | Promise<Result>>>;
 
 /** Runs the checks one after the other. A check that rejects is failing and does not stop the others. */

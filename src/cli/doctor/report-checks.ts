@@ -15,7 +15,7 @@ import { quoted } from '../../storage/tables/schema.js';
 import { counted } from '../terminal/format.js';
 import { ok, type Result, warning } from './finding.js';
 
-/** Maximum number of rights, roles or views that a finding names. */
+/** Maximum number of privileges, roles or views that a finding names. */
 const NAMED = 4;
 /** The runs whose values are counted. */
 const COUNTED = `in the latest runs of each type, at most ${BATCH.runs} and ${BATCH.bytes / 2 ** 20} MiB`;
@@ -38,7 +38,7 @@ export async function checkReaderRole({ connection, server, settings }: ReportsC
   if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
   if (elsewhere.length > 0) {
     return warning(
-      `${readerRole} also has rights in ${named(elsewhere)}, so its members can read both${others}. If the data belongs to different owners, name a different role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
+      `${readerRole} also has privileges in ${named(elsewhere)}, so its members can read both${others}. If the data belongs to different owners, name a different role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
       [
         `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
         `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,

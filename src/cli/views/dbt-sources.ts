@@ -7,7 +7,7 @@ export interface SourceOptions {
 }
 
 /**
- * Returns the views of a schema as the source `scanfeed` of a dbt project, in YAML. Several files may declare tables of the
+ * Returns the views of a schema as the source `scanfeed` of a dbt project, in YAML. Several files can declare tables of the
  * same source.
  */
 export function dbtSources(

@@ -45,11 +45,11 @@ export class RepeatedField extends Error {
 
 /** The values that no decision depends on. */
 export interface SkippableValues {
-  /** Depth of the runs, the deepest objects whose members may be skipped: 1 is the outermost object. */
+  /** Depth of the runs, the deepest objects whose members can be skipped: 1 is the outermost object. */
   readonly depth: number;
   /** Name of the member of the outermost object that contains the runs; undefined: the outermost object is a run. */
   readonly entries?: string;
-  /** Returns whether a large value may be skipped. Above the deepest objects only strings are skipped. */
+  /** Returns whether a large value can be skipped. Above the deepest objects only strings are skipped. */
   readonly isSkippable: (member: { readonly depth: number; readonly name: string; readonly bytes: number }) => boolean;
 }
 

@@ -48,12 +48,15 @@ export async function assertOwnSchema(
   }
   if (runs.length === 0) {
     if (!hasOtherKey) return;
-    throw new ForeignSchema(schema, 'is also that of a feed with another key, and has no run yet that both keys know');
+    throw new ForeignSchema(
+      schema,
+      'is also used by a feed with another key, and contains no run yet that both keys know',
+    );
   }
   const verdicts = await Promise.all(runs.map((run) => compare(run, loader, signal)));
   if (verdicts.includes('same')) return;
   const reason = verdicts.includes('unknown')
-    ? 'has runs of which none could be compared with what the service knows with this key; `scanfeed doctor` shows whether the service responds and accepts the key'
+    ? 'has runs, but none of them could be requested with this key; `scanfeed doctor` shows whether the service responds and accepts the key'
     : 'belongs to another organization: the service does not know its runs with this key';
   throw new ForeignSchema(schema, reason);
 }

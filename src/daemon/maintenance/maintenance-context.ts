@@ -7,7 +7,7 @@ import type { StoreConnection } from '../../storage/connection/store-connection.
 import type { LimitedRun } from '../../sync/waiting/limit-concurrency.js';
 
 /**
- * A maintenance task. Yields after each part of its work, so that tasks of other schemas can run. It may be abandoned there, so it
+ * A maintenance task. Yields after each part of its work, so that tasks of other schemas can run. It can be abandoned there, so it
  * must hold no lock, transaction or other resource while it waits.
  */
 export type MaintenanceTask = () => AsyncGenerator<void, void, void>;

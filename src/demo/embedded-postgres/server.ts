@@ -26,7 +26,7 @@ exec "$@" 3<&-`;
 /**
  * Starts the server on a port of 127.0.0.1, the wanted one if it is free. PostgreSQL refuses to start while another
  * process uses the data or the port, so this tries for a while.
- * @returns its port, and a function that stops it, which may be called again
+ * @returns its port, and a function that stops it, which can be called again
  * @throws {CommandFailure} if it does not start
  */
 export async function startServer(

@@ -1,7 +1,7 @@
 import type { Environment, Status } from './runs.js';
 import type { Switches } from './switch-types.js';
 
-/** Fields of a run that a script may set (interface 2.1); the others are generated. */
+/** Fields of a run that a script can set (interface 2.1); the others are generated. */
 export interface RunSpec {
   /** Identifies the run. */
   readonly scanId?: string | undefined;

@@ -5,10 +5,10 @@ import { draw } from './random.js';
 import type { Correction, RunSpec } from './run-spec-types.js';
 import { factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 
-/** Scripts in the same process may pass a Date. */
+/** Scripts in the same process can pass a Date. */
 const time: z.ZodType<Date | string | number> = z.union([z.string(), z.number()]);
 
-/** Fields of a run that a script may set; the others are generated from the run's number. */
+/** Fields of a run that a script can set; the others are generated from the run's number. */
 export const runSpecSchema = z.strictObject({
   scanId: z.string().min(1).optional(),
   revision: z.int().min(1).optional(),

@@ -64,7 +64,7 @@ export interface Switches {
   readonly dateHeader: boolean;
   /** Cache-Control header of all responses; null for none. */
   readonly cacheControl: string | null;
-  /** Maximum number of runs that a feed request examines; a page may then be short before the end. */
+  /** Maximum number of runs that a feed request examines; a page can then be short before the end. */
   readonly scanLimit: number;
   /** Active faults. */
   readonly faults: readonly Fault[];

@@ -69,7 +69,7 @@ export const switchesSchema = z.strictObject({
   cacheControl: z.string().nullable().default(null).describe('Cache-Control header of all responses; null for none'),
   scanLimit: positive
     .default(100_000)
-    .describe('maximum number of runs that a feed request examines; a page may then be short before the end'),
+    .describe('maximum number of runs that a feed request examines; a page can then be short before the end'),
   faults: z.array(faultSchema).default([]).describe('active faults'),
 });
 

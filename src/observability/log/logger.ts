@@ -1,7 +1,7 @@
 import { type DestinationStream, type Level, pino, stdTimeFunctions } from 'pino';
 import { describeError } from './describe-error.js';
 
-/** Writes one line per call. `fields.error` may be any error; the logger selects the parts that are safe to log. */
+/** Writes one line per call. `fields.error` can be any error; the logger selects the parts that are safe to log. */
 export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields) => void>>;
 
 /** Names, numbers and times; never keys, passwords, cursors or document content. */

@@ -4,7 +4,7 @@ import type { FeedService } from '../../sync/ports/index.js';
 
 /** Higher goes first: results of old runs must not delay the pages of new ones. */
 const PRIORITY = { page: 1, run: 0 } as const;
-/** Every fourth request may be one for a run although pages wait: with many feeds, pages always wait. */
+/** Every fourth request can be one for a run although pages wait: with many feeds, pages always wait. */
 const RUN_EVERY = 4;
 
 /**

@@ -55,7 +55,7 @@ counts AS (
 
 /**
  * The entries of every commit statement, in the order in which the parts refer to each other. They are preceded by `held`, which
- * has one row with `stored_by` (for the column of `runs`) if the commit may write, else none. They end with `counts`, which has a
+ * has one row with `stored_by` (for the column of `runs`) if the commit can write, else none. They end with `counts`, which has a
  * row if `held` has one, and fails the statement if an entry could not be written as judged. The rules for several sources of one
  * revision are in union-of-sources.ts.
  */

@@ -36,7 +36,7 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
       return rows[0] ?? { cursors: [], deliveredUpTo: null, startSince: null };
     },
 
-    /** Called only after a cursor was rejected, so it may read the whole table. */
+    /** Called only after a cursor was rejected, so it can read the whole table. */
     async findDelivered(feed, from, to, limit) {
       const { rows } = await sql<StoredRevision>`
         SELECT scan_id AS "scanId", revision FROM ${tables.runs}

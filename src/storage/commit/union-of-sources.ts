@@ -56,7 +56,7 @@ export function unionOf(
 
 /**
  * Condition: the later source states the test mode for a higher revision than the earlier one, or as true for the same revision
- * (promise 5). The sources may be of any revisions: the result is the same in any order.
+ * (promise 5). The sources can be of any revisions: the result is the same in any order.
  */
 export function restatesTestMode(earlier: Source, later: Source): RawBuilder<boolean> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];

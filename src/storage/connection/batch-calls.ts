@@ -11,7 +11,7 @@ const AT_ONCE: Batching = { waitMs: () => 0, sleep: async () => {} };
 
 /**
  * Returns a function whose calls within a short time are answered together.
- * @param answerAll returns the responses in the order of the calls; if it rejects, so does each call. A response may be a promise, for
+ * @param answerAll returns the responses in the order of the calls; if it rejects, so does each call. A response can be a promise, for
  *   which only its own call waits
  * @param batching by default no call waits
  */

@@ -18,7 +18,7 @@ const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
   [/^(ENOTFOUND|EAI_NONAME|EAI_NODATA)$/, `the host name is unknown; correct ${SETTINGS}`],
   [/^EAI_/, 'the host name could not be resolved; check DNS'],
   [/^ENOENT$/, `this folder contains no socket of PostgreSQL; start PostgreSQL, or correct ${SETTINGS}`],
-  [/^(EACCES|EPERM)$/, 'the operating system denied it; check the rights on the socket and the network policies'],
+  [/^(EACCES|EPERM)$/, 'the operating system denied it; check the permissions of the socket and the network policies'],
   [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'there is no route to the host; check the network and its policies'],
   [/^ETIMEDOUT$/, 'the host does not respond; check the network, its policies and firewalls'],
   [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection before the login; check its log'],

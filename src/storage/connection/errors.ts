@@ -46,7 +46,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   system: "the server's operating system reported an error; see its log",
   authentication: 'check the role and its password',
   database_missing: 'create the database, or correct DATABASE_URL or PGDATABASE',
-  permission: 'a right is missing; `scanfeed doctor` names it',
+  permission: 'a privilege is missing; `scanfeed doctor` names it',
   schema:
     'a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup',
 };

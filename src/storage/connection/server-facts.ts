@@ -14,7 +14,7 @@ export interface ServerFacts {
   readonly standby: boolean;
   /** Transactions of this role are read-only. */
   readonly readOnly: boolean;
-  /** The role may create schemas. */
+  /** The role has the privilege to create schemas. */
   readonly createsSchemas: boolean;
   /** TLS version of the connection, as the server reports it; null: no TLS. */
   readonly tls: string | null;
@@ -41,7 +41,7 @@ export function whyReadOnly({ standby, readOnly }: Pick<ServerFacts, 'standby' |
   return 'transactions are read-only; remove default_transaction_read_only from the role, the database or the server';
 }
 
-/** SQLSTATE of a role that may not create temporary tables. */
+/** SQLSTATE of a role that lacks the privilege to create temporary tables. */
 const NO_RIGHT = '42501';
 
 /**

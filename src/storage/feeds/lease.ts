@@ -50,7 +50,7 @@ interface StoredRow {
   readonly lease_home: string | null;
 }
 
-/** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
+/** Creates the access to the leases of feeds. The holder of its lease can write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
   /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
   const create = async (feed: FeedIdentity, holder: string) => {

@@ -4,7 +4,7 @@ import type { StoreConnection } from '../connection/store-connection.js';
 /** Number of stored runs that show which organization a schema belongs to. */
 const SHOWN_RUNS = sql.lit(3);
 
-/** What shows whether a feed may be stored in a schema. */
+/** What shows whether a feed can be stored in a schema. */
 export interface SchemaContents {
   /** The addresses from which other feeds have read. */
   readonly services: readonly string[];

@@ -21,12 +21,9 @@ const IDENTITY: readonly FixedColumn[] = [
     'partner_test_mode',
     'true: the partner is in test mode for this document type; file the run for checking only, do not process it',
   ),
-  run('productive', 'true: the run may be processed productively, as in productive_runs'),
+  run('productive', 'true: the run is to be processed productively, as in productive_runs'),
   run('completed_at', 'When the run was completed, service clock'),
-  run(
-    'change_seq',
-    'Number of the last change of what the views say about the run, in the order of commits; see changes',
-  ),
+  run('change_seq', 'Number of the last change that the views show of the run, in the order of commits; see changes'),
 ];
 const DOCUMENT: readonly FixedColumn[] = [
   ...IDENTITY,

@@ -30,7 +30,7 @@ export type ResultRow = readonly (string | null)[];
 /** Called with each batch of rows, at least once. Resolves once it can take more: true if it wants more rows, false to stop. */
 export type Receive = (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => Promise<boolean>;
 
-/** PostgreSQL refused the query, or the role may not be used. The message is PostgreSQL's own, with its hint. */
+/** PostgreSQL refused the query, or the login cannot use the role. The message is PostgreSQL's own, with its hint. */
 export class QueryRefused extends Error {
   override readonly name = 'QueryRefused';
   constructor(
@@ -44,7 +44,7 @@ export class QueryRefused extends Error {
 }
 
 /**
- * Runs one query in a read-only transaction with the rights of the role.
+ * Runs one query in a read-only transaction with the privileges of the role.
  * @throws QueryRefused
  */
 export async function runReadOnly(connection: ClientOptions, query: ReadOnlyQuery, receive: Receive): Promise<void> {

@@ -11,7 +11,7 @@ const REFUSED = '42501';
 /** SQLSTATEs of a role that another process has just created: roles are shared by all databases of a server. */
 const EXISTS = /^(42710|23505)$/;
 
-/** Returns the statements that create the role. They need the right to create roles. */
+/** Returns the statements that create the role. They need the privilege to create roles. */
 export function readerRoleStatements(role: string): readonly string[] {
   const name = quoted(role);
   return [
@@ -39,7 +39,7 @@ function schemaGrants({ reportingSchema }: Tables, role: string): readonly strin
 /** The state of the role that reads the reports. */
 export interface ReaderRole {
   readonly exists: boolean;
-  /** The role may use the schema and read every view in it. */
+  /** The role can use the schema and read every view in it. */
   readonly reads: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface ReportReaders {
    * of the reports and the connected role. In parentheses: what a login can read that cannot read the view `runs`.
    */
   readonly logins: readonly string[];
-  /** Other databases, and reports of other schemas, in which the reader role has rights. */
+  /** Other databases, and reports of other schemas, in which the reader role has privileges. */
   readonly elsewhere: readonly string[];
 }
 
@@ -109,8 +109,8 @@ export async function inspectReaderRole({ db, tables }: StoreConnection, role: s
 }
 
 /**
- * Creates the role if it is missing, and grants it the existing views. Checks first, so that no rights are needed if there is
- * nothing to do. Returns false if the connected role may not do so; an administrator then has to run the statements.
+ * Creates the role if it is missing, and grants it the existing views. Checks first, so that no privileges are needed if there is
+ * nothing to do. Returns false if the connected role lacks the privilege; an administrator then has to run the statements.
  */
 export async function grantReader(connection: StoreConnection, role: string): Promise<boolean> {
   const found = await inspectReaderRole(connection, role);

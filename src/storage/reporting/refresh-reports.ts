@@ -18,7 +18,7 @@ export interface Refreshed {
 
 interface RefreshOptions {
   /**
-   * Called after each batch with the number of changes searched so far, and stored in the tables of views; may wait. If it returns
+   * Called after each batch with the number of changes searched so far, and stored in the tables of views; can wait. If it returns
    * false, the remaining documents are left for the next refresh.
    */
   readonly between?: (changes: number) => Promise<boolean> | boolean;

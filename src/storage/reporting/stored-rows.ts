@@ -23,7 +23,7 @@ export interface DefinedView {
   readonly view: StoredView;
   /** The names of the columns. */
   readonly columns: readonly string[];
-  /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
+  /** The query that reads the rows from documents; a condition on `run` can be added at its end. */
   readonly rows: string;
   /** Fingerprint of the definition. */
   readonly fingerprint: string;
@@ -31,7 +31,7 @@ export interface DefinedView {
   readonly statements: string;
 }
 
-/** Returns the name of the table. It is in the schema of the reports, where the daemon may create relations. */
+/** Returns the name of the table. It is in the schema of the reports, where the daemon has the privilege to create relations. */
 export function storedTable({ reportingSchema }: Tables, id: number): string {
   return `${quoted(reportingSchema)}.${quoted(`stored_${id}`)}`;
 }
@@ -55,7 +55,7 @@ export function tableDefinition(
     `COMMENT ON TABLE ${table} IS ${pg.escapeLiteral(comment)};`,
     // Without a primary key, PostgreSQL otherwise refuses to delete rows while a publication of all tables exists.
     `ALTER TABLE ${table} REPLICA IDENTITY FULL;`,
-    // A role that may erase runs must be able to delete their rows here.
+    // A role that can erase runs must be able to delete their rows here.
     `DO $$ BEGIN EXECUTE format('GRANT SELECT, DELETE ON ${table} TO %I', (
        SELECT rolname FROM pg_roles JOIN pg_class AS class ON relowner = pg_roles.oid
        WHERE class.oid = '${quoted(tables.schema)}.runs'::regclass)); END $$;`,

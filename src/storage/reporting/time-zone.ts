@@ -6,7 +6,7 @@ const INVALID_VALUE = '22023';
 
 /** Returns the error of a time zone in the settings that PostgreSQL does not know, unlike Node.js. */
 export function unknownTimeZone(zone: string): DatabaseError {
-  const message = `PostgreSQL does not know the time zone ${zone} (SCANFEED_REPORTING_TIME_ZONE), so daily_statistics keeps the days of another; choose one in pg_timezone_names, or update the time zones of the server`;
+  const message = `PostgreSQL does not know the time zone ${zone} (SCANFEED_REPORTING_TIME_ZONE), so the days of daily_statistics follow another time zone; choose one in pg_timezone_names, or update the time zones of the server`;
   return new DatabaseError(INVALID_VALUE, 'time_zone', 'hold', message);
 }
 

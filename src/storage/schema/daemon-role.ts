@@ -3,7 +3,7 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { quoted, type Tables } from '../tables/schema.js';
 import { lockMigrations } from './migrate.js';
 
-/** Returns the statements that grant a role the rights to run the daemon and its commands on tables of another role. */
+/** Returns the statements that grant a role the privileges to run the daemon and its commands on tables of another role. */
 export function daemonGrantStatements({ schema, reportingSchema }: Tables, role: string): readonly string[] {
   const [tables, reports, name] = [quoted(schema), quoted(reportingSchema), quoted(role)];
   return [
@@ -19,7 +19,7 @@ export function daemonGrantStatements({ schema, reportingSchema }: Tables, role:
 }
 
 /**
- * Grants the daemon's role its rights on tables of the connected role. Does nothing if it has them or if there is no such role.
+ * Grants the daemon's role its privileges on tables of the connected role. Does nothing if it has them or if there is no such role.
  */
 export async function grantDaemon(connection: StoreConnection, role: string): Promise<void> {
   if ((await findMissingRights(connection, role)).length === 0) return;
@@ -32,7 +32,7 @@ export async function grantDaemon(connection: StoreConnection, role: string): Pr
 }
 
 /**
- * Returns the rights that a role lacks to run the daemon on the existing tables, such as `INSERT on runs`; none if there is no
+ * Returns the privileges that a role lacks to run the daemon on the existing tables, such as `INSERT on runs`; none if there is no
  * such role.
  * @param role null: the connected role
  */

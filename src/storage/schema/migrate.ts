@@ -34,7 +34,7 @@ export async function migrate(
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
   for (const statement of await findOutdatedPaths(connection)) await sql.raw(statement).execute(connection.db);
-  // Usually there is nothing to do; then no right to create anything is needed.
+  // Usually there is nothing to do; then no privilege to create anything is needed.
   if ((await inspectSchema(connection, migrations)).missing.length === 0) return [];
   const { db, tables } = connection;
   return db.transaction().execute(async (tx) => {
@@ -81,7 +81,7 @@ function withNames(text: string, { schema, reportingSchema }: Tables): string {
   return text.replaceAll(':"schema"', quoted(schema)).replaceAll(':"reporting"', quoted(reportingSchema));
 }
 
-/** Checks first: `IF NOT EXISTS` requires the right to create a schema even if it exists. */
+/** Checks first: `IF NOT EXISTS` requires the privilege to create a schema even if it exists. */
 async function createSchema(tx: QueryExecutorProvider, name: string): Promise<void> {
   const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname = ${name}`.execute(tx);
   if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(name)}`.execute(tx);

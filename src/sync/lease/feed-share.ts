@@ -43,7 +43,7 @@ export class FeedShare {
     const isSame = others.size === this.#others.size && [...others.keys()].every((other) => this.#others.has(other));
     this.#others = others;
     if (isSame) return false;
-    // The shares have changed, so other processes may now take feeds that they left free before.
+    // The shares have changed, so other processes can now take feeds that they left free before.
     this.#freeSince.clear();
     this.#beyondShare.clear();
     this.#surplus.clear();
@@ -62,9 +62,9 @@ export class FeedShare {
   }
 
   /**
-   * Reserves a feed, which counts until it is released. Returns false if the process may not take it: beyond its share, it may take only
-   * a feed that was free for the time to live while the set of processes was unchanged: no other one follows it.
-   * @param othersFrom from when on this process, and perhaps all others, may take feeds from others
+   * Reserves a feed, which counts until it is released. Returns false if the process is not allowed to take it. Beyond its share, it
+   * can take only a feed that was free for the time to live while the set of processes was unchanged: no other process follows it.
+   * @param othersFrom from when on this process, and perhaps all others, can take feeds from others
    */
   reserve(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
     if (this.#led.size >= this.#limit()) {

@@ -14,7 +14,7 @@ const STANDBY_INTERVAL_MS = 1_500;
 
 export interface ProcessParts {
   readonly clock: Clock;
-  /** Identifies this process among those that may lead a feed. */
+  /** Identifies this process among those that can lead a feed. */
   readonly holder: string;
   /** Returns whether a holder was a process of the same host that has exited. */
   readonly isDead: (holder: string) => boolean;
@@ -98,7 +98,7 @@ export class ProcessLease {
   }
 
   /**
-   * Reserves a feed in the share of this process; returns false if it may not take the feed now. After its own lease was lost it takes
+   * Reserves a feed in the share of this process; returns false if it is not allowed to take the feed now. After its own lease was lost it takes
    * none from others for the time to live: a failover, a pause or a jump of the clock may have ended the leases of all processes alike.
    */
   reserve(feed: string, storedHolder: string | null): boolean {

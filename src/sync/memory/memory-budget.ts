@@ -8,7 +8,7 @@
  *
  * **Why no download waits for ever.** The commit of a complete download never waits for memory: the results of its page are
  * loaded without waiting (`tryReserve`), and the earlier pages of its feed were complete before it was requested. So only waiting
- * downloads can block each other. If all downloads of a priority wait, the first of them may exceed the budget. Only one download
+ * downloads can block each other. If all downloads of a priority wait, the first of them is allowed to exceed the budget. Only one download
  * of the process does so at a time. It continues at once, so its bytes are released too.
  */
 export interface MemoryBudget {
@@ -45,7 +45,7 @@ export interface Reservation {
   readonly bytes: number;
   /** Whether it could not grow without waiting. */
   readonly isRefused: boolean;
-  /** Shrinks at once. Waits for memory to grow, until the signal of `reserve` aborts; rejects if it may not wait. */
+  /** Shrinks at once. Waits for memory to grow, until the signal of `reserve` aborts; rejects if it is not allowed to wait. */
   resize(bytes: number): Promise<void>;
   release(): void;
 }

@@ -2,7 +2,7 @@ import type { FreshnessClaim } from '../ports/index.js';
 import type { CheckedPage } from './page.js';
 
 /**
- * Derives from the pages of a feed, in order, what their commits may claim (promise 10). At the end of the feed, that is the time of
+ * Derives from the pages of a feed, in order, what their commits can claim (promise 10). At the end of the feed, that is the time of
  * the poll. Before it, only delivery times show how far the feed was read, and the clock that sets them may differ from any other.
  * So they are only compared with each other: the first entry after an end was delivered after the poll that found this end, and
  * each later one by as much later as its delivery time is. Before the first end, nothing is claimed.
@@ -22,7 +22,7 @@ export function createFreshnessClaims() {
   let aheadMs: number | null = null;
   let latest: Date | null = null;
   return {
-    /** Returns what the commit of the next page may claim. */
+    /** Returns what the commit of the next page can claim. */
     next: (page: CheckedPage): Omit<FreshnessClaim, 'end'> => {
       const { provenUpTo, polledAt } = page;
       const first = latest === null ? null : firstDelivery(page, latest);

@@ -34,7 +34,7 @@ export interface ReceivedPage extends PolledPage {
 
 /** What a page shows about whether it is the end, before its commit. */
 export interface Ending {
-  /** What its commit may claim. */
+  /** What its commit can claim. */
   readonly claim: EndClaim;
   /** Whether it may be the end although its commit does not claim it; a later request for the same position decides. */
   readonly isUnclear: boolean;

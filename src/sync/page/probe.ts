@@ -17,7 +17,7 @@ export async function listsAnything(service: PageService, probe: Probe, signal: 
 
 /**
  * Returns the number of entries that the service lists there, its cursor, and whether a cache answered; null if the response exceeds 1 MiB. Rejects if the
- * service refuses the request. It may be called while pages are held, since it never waits for memory.
+ * service refuses the request. It can be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
   service: PageService,

@@ -6,7 +6,7 @@ import type { EndClaim, FeedMove, LeaseGrant, PageContent } from './commits.js';
  */
 export type PassKind = 'recent' | 'full' | 'history' | 'backfill';
 
-/** A pass reads the feed from a position to an end. It has a stored position of its own. Only a history may move the feed's cursor, at its end. */
+/** A pass reads the feed from a position to an end. It has a stored position of its own. Only a history pass can move the feed's cursor, at its end. */
 export interface Pass {
   /** A bigint as text. After a failover that loses commits, another pass may get the same one. */
   readonly id: string;
@@ -51,7 +51,7 @@ export interface PassMove extends Omit<FeedMove, 'freshness'> {
   readonly begunAt: Date;
   /** The end that the page was read with. Nothing is committed if another one is stored, or the pass has ended. */
   readonly until: Date;
-  /** Whether the pass ends with this page, so that the feed may claim what it proves. */
+  /** Whether the pass ends with this page, so that the feed can claim what it proves. */
   readonly end: EndClaim;
   /**
    * The origin of the feed's cursor before the page was requested. If it is another one now, `since` may have skipped entries that were

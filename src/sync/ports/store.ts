@@ -16,7 +16,7 @@ export interface StoredPosition extends Position {
   readonly origin: string | null;
 }
 
-/** Positions that a feed may fall back to. */
+/** Positions that a feed can fall back to. */
 export interface EarlierPositions {
   /** Newest first, each once, without the current one. */
   readonly cursors: readonly string[];
@@ -51,7 +51,7 @@ export interface FeedStatus extends Freshness {
   readonly baseUrl: string | null;
 }
 
-/** A feed as it is stored: its figures, who may write to it, and what is left to do. */
+/** A feed as it is stored: its figures, who can write to it, and what is left to do. */
 export interface StoredFeed {
   readonly status: FeedStatus;
   /** The process that took it last, alive or not; null: it was given back. */
@@ -93,7 +93,7 @@ export interface LeaseStore {
    * perhaps of a process that was killed, locks the feed.
    */
   acquireLease(feed: FeedIdentity, holder: string): Promise<LeaseGrant | null>;
-  /** Gives the feed back if it names this holder, so that another process may take it at once. */
+  /** Gives the feed back if it names this holder, so that another process can take it at once. */
   releaseLease(lease: Pick<LeaseGrant, 'feed' | 'holder'>): Promise<void>;
 }
 

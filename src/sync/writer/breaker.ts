@@ -43,7 +43,7 @@ export function createBreaker() {
   let earlier: readonly PageQuality[] = [];
   return {
     /**
-     * Checks whether entries of a page may be quarantined. Changes nothing, so the same page may be checked again.
+     * Checks whether entries of a page can be quarantined. Changes nothing, so the same page can be checked again.
      * @param entries the number of its entries
      * @param unusable those that are not in quarantine yet; others do not show that something changed
      * @throws MostlyBad

@@ -6,7 +6,7 @@ export const MAX_JOINED_PAGES = 5;
 const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Returns whether a page may be committed together with those after it, or at the same time: it is not the last, no
+ * Returns whether a page can be committed together with those after it, or at the same time: it is not the last, no
  * results were loaded for it, and it has nothing for the quarantine.
  */
 export function isOrdinary(page: CheckedPage): boolean {

@@ -51,7 +51,7 @@ interface BegunCommit {
 }
 
 /**
- * Commits pages in order. Consecutive pages that are complete may be committed together, and two commits of ordinary pages may
+ * Commits pages in order. Consecutive pages that are complete can be committed together, and two commits of ordinary pages can
  * overlap: PostgreSQL parses the second while it writes the first. Any other page is committed after those before it were given out.
  */
 export class PageWriter {
@@ -190,7 +190,7 @@ export class PageWriter {
 
 const always = () => true;
 
-/** Returns whether the commit of a page may begin before those that were begun have ended. */
+/** Returns whether the commit of a page can begin before those that were begun have ended. */
 function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
   return begun.length === 0 || (isOrdinary(page) && begun.every((before) => before.isOrdinary));
 }

@@ -87,10 +87,10 @@ test.each([
 
 test('refuses a schema while its runs cannot be compared', async () => {
   const failure = check({}, USED, { ...KNOWN, revision: 1 });
-  await expect(failure).rejects.toMatchObject(refused('has runs of which none'));
+  await expect(failure).rejects.toMatchObject(refused('has runs, but none of them'));
   await expect(failure).rejects.toThrow(/; `scanfeed doctor` shows whether the service responds and accepts the key\./);
 });
 
 test('refuses a schema without runs when an earlier feed with another key has it', async () => {
-  await expect(check({ hasOtherKey: true }, EMPTY)).rejects.toMatchObject(refused('is also that of a feed'));
+  await expect(check({ hasOtherKey: true }, EMPTY)).rejects.toMatchObject(refused('is also used by a feed'));
 });

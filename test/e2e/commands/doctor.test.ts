@@ -272,7 +272,7 @@ describe('doctor checks of the database', () => {
     afterwards(empty.drop);
     expect(await examine({ DATABASE_URL: empty.url })).toMatchObject({
       schema: { outcome: 'ok', message: expect.stringContaining('does not exist yet') },
-      rights: { outcome: 'skipped' },
+      privileges: { outcome: 'skipped' },
       'reader role': { outcome: 'skipped' },
       'stored feed': { outcome: 'ok' },
     });
@@ -288,7 +288,7 @@ describe('doctor checks of the database', () => {
     await withConnection(left.url, (client) => client.query('DROP SCHEMA scanfeed CASCADE'));
     expect(await examine({ DATABASE_URL: left.url })).toMatchObject({
       schema: { outcome: 'failing', message: expect.stringContaining('run DROP SCHEMA "scanfeed_reporting" CASCADE') },
-      rights: { outcome: 'skipped' },
+      privileges: { outcome: 'skipped' },
       'reader role': { outcome: 'skipped' },
       'stored feed': { outcome: 'skipped' },
     });
@@ -305,15 +305,15 @@ describe('doctor checks of the database', () => {
     const url = new URL(given.url);
     [url.username, url.password] = [role, 'secret'];
     const giveWhatLacks = async (message: string) => {
-      const { rights } = await examine({ DATABASE_URL: url.href });
-      expect(rights).toMatchObject({ outcome: 'failing', message: expect.stringContaining(message) });
-      for (const statement of rights?.statements ?? []) await sql.raw(statement).execute(db);
+      const { privileges } = await examine({ DATABASE_URL: url.href });
+      expect(privileges).toMatchObject({ outcome: 'failing', message: expect.stringContaining(message) });
+      for (const statement of privileges?.statements ?? []) await sql.raw(statement).execute(db);
     };
     await giveWhatLacks('lacks CREATE on the schema');
     await sql.raw(`REVOKE EXECUTE ON FUNCTION scanfeed.refuse_overtaken() FROM PUBLIC, ${role}`).execute(db);
     await giveWhatLacks('lacks EXECUTE on refuse_overtaken;');
     expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
-      rights: { outcome: 'ok' },
+      privileges: { outcome: 'ok' },
       schema: { outcome: 'ok' },
     });
     await sql.raw(`ALTER ROLE ${role} SET default_transaction_read_only = on`).execute(db);
@@ -483,7 +483,7 @@ describe('doctor checks of the database', () => {
     expect(found).toMatchObject({
       outcome: 'warning',
       message: expect.stringContaining(
-        `${reader} also has rights in the database ${other.name}, the schema b_reporting, so its members can read both${readers}`,
+        `${reader} also has privileges in the database ${other.name}, the schema b_reporting, so its members can read both${readers}`,
       ),
     });
     expect(found?.statements).toContain(`REVOKE CONNECT ON DATABASE "${given.name}" FROM PUBLIC`);

@@ -40,7 +40,7 @@ it('columns has the type, the field and the comment of each column of a typed vi
       data_type: 'boolean',
       document_type_slug: 'rechnung',
       json_path: null,
-      description: 'true: the run may be processed productively, as in productive_runs',
+      description: 'true: the run is to be processed productively, as in productive_runs',
     },
     {
       view_name: 'document_rechnung',

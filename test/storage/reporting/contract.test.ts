@@ -27,8 +27,8 @@ const FUNCTIONS = sql<{ signature: string; result: string; comment: string | nul
 
 const HEAD = `# Columns
 
-The views of the schema \`scanfeed_reporting\`, which [reports](reporting.md) read. The view \`columns\` has the same for your database,
-with the [typed views](reporting.md#typed-views) of its documents. A test writes this page from the comments in the database.
+The views of the schema \`scanfeed_reporting\`, which [reports](reporting.md) read. The view \`columns\` lists the same for your
+database, with the [typed views](reporting.md#typed-views) of its documents. A test writes this page from the comments in the database.
 `;
 
 const cell = (comment: string | null) => (comment ?? '').replaceAll('|', '\\|');

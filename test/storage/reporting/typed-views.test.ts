@@ -258,7 +258,7 @@ describe('a typed view', () => {
     const [first] = await readView(bench, 'document_rechnung', ['completed_at', 'unfit_fields', 'other_fields']);
     expect(first).toEqual({ completed_at: null, unfit_fields: null, other_fields: null });
     const page = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
-    const [, statement = ''] = /time could not be read:\n\n```sql\n([^`]*)```/.exec(page) ?? [];
+    const [, statement = ''] = /with an unreadable time:\n\n```sql\n([^`]*)```/.exec(page) ?? [];
     expect(await bench.rows(sql.raw(statement))).toEqual([
       { scan_id: 'scan-1', submitted_at: null, completed_at: '0001-01-01T00:00:00Z', delivered_at: 'gestern' },
     ]);
