@@ -34,7 +34,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       syncFeed,
       'const start: Position = position ?? (await store.readPosition(lease.feed));',
       `const stored = await store.readPosition(lease.feed);
-       const { start: set } = context.identity;
+       const { start: set } = context.settings.identity;
        const start: Position = { ...stored, since: set instanceof Date ? set : null };`,
     ),
   ),
@@ -113,7 +113,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       'src/sync/prefetch/prefetch-pages.ts',
       'return checkPage(received, () => release(ticket));',
-      "return checkPage(received, () => { givenOut.delete(ticket); changes.emit('change'); });",
+      "return checkPage(received, () => { open.delete(ticket); changes.emit('change'); });",
     ),
   ),
   engine(
@@ -235,8 +235,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       passPages,
       'this.#move(page);',
       `this.#move(page);
-       this.store.readPosition(this.lease.feed)
-         .then(({ cursor }) => this.store.movePosition(this.lease, cursor, { cursor: page.next, since: null }))
+       this.context.store.readPosition(this.lease.feed)
+         .then(({ cursor }) => this.context.store.movePosition(this.lease, cursor, { cursor: page.next, since: null }))
          .catch(() => {});`,
     ),
   ),

@@ -45,14 +45,14 @@ export function prefetchPages(
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
-  /** The tickets of the pages that were given out and not released yet. */
-  const givenOut = new Set<MemoryTicket>();
+  /** The tickets of the pages that are not released yet. */
+  const open = new Set<MemoryTicket>();
   const changes = new EventEmitter();
   let finished = false;
 
   const release = (ticket: MemoryTicket) => {
     ticket.close();
-    givenOut.delete(ticket);
+    open.delete(ticket);
     changes.emit('change');
   };
   const check = async (received: ReceivedPage, ticket: MemoryTicket): Promise<CheckedPage> => {
@@ -77,6 +77,7 @@ export function prefetchPages(
    */
   const request = async (at: Position, previous: PossibleEnd | null): Promise<Position | null> => {
     const ticket = budget.enqueue(priority);
+    open.add(ticket);
     const received = receivePageWithin(ticket, at, read, context, until, firstLimitAt(at, previous));
     const checked = received.then((page) => check(page, ticket));
     const entry: HeldPage = { ticket, page: checked.then((page) => complete(page, ticket, previous)), complete: null };
@@ -93,7 +94,7 @@ export function prefetchPages(
   const requestAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
       at = await request(at, at === start ? possibleEnd : null);
-      while (!until.aborted && held.length + givenOut.size >= maxHeld) await once(changes, 'change');
+      while (!until.aborted && open.size >= maxHeld) await once(changes, 'change');
     }
   };
   void requestAll()
@@ -126,14 +127,14 @@ export function prefetchPages(
       if (page === null || until.aborted) return null;
       const following = held.slice(1).map(({ complete }) => complete);
       const joined = pagesToJoin(page, following, maxJoined);
-      for (const { ticket } of held.splice(0, joined.length)) givenOut.add(ticket);
+      held.splice(0, joined.length);
       return joinPages(joined);
     },
     stop,
     /** Stops, and releases all memory. */
     close: (): void => {
       stop();
-      for (const ticket of givenOut) release(ticket);
+      for (const ticket of open) release(ticket);
     },
   };
 }
