@@ -5,25 +5,21 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { initialSyncIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
+import type { FeedRow } from './feeds.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
-export interface FeedReport extends Pick<FeedStatus, SharedFigure> {
+export interface FeedReport
+  extends Omit<FeedRow, 'name' | 'startSince' | 'filtersWidenedAt'>,
+    Pick<FeedStatus, SharedFigure> {
   readonly feed: string;
-  readonly baseUrl: string;
-  readonly filters: unknown;
   readonly lagSeconds: number | null;
-  /** Null: from the beginning of the history. */
-  readonly completeFrom: Date | null;
-  readonly reconciledAsOf: Date | null;
   /** The speed of the feed while it is catching up; null: it is not catching up, or no recent measurement is stored. */
   readonly pace: ReadingPace | null;
   /** Unfinished passes. */
   readonly passes: readonly ReportedPass[];
   /** Why the server accepts no writes, with the remedy; null: it accepts them. */
   readonly writesRefused: string | null;
-  /** The holder of the lease; null: no process holds it. */
-  readonly leader: string | null;
   readonly runs: number;
   /** Whether `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
@@ -50,9 +46,8 @@ export interface FeedReport extends Pick<FeedStatus, SharedFigure> {
 
 /** The figures that the engine reads too. */
 type SharedFigure =
-  | 'dataCompleteAsOf'
   | 'initialSyncComplete'
-  | `last${'Poll' | 'Commit' | 'Delivered'}At`
+  | `last${'Poll' | 'Commit'}At`
   | 'stuckSince'
   | 'acceptsBadUntil'
   | 'runsWithoutData';
