@@ -52,8 +52,8 @@ function arraysOf(batch: EntryBatch): Readonly<Record<string, RawBuilder<unknown
     revision: sql`${integerArray(batch, ({ run }) => run.revision)}::integer[]`,
     status: texts('status'),
     environment: texts('environment'),
-    document_type_slug: sql`${textArray(types, ({ slug = null }) => slug)}::text[]`,
-    document_type_name: sql`${textArray(types, ({ name = null }) => name)}::text[]`,
+    document_type_slug: sql`${textArray(types, ({ slug }) => slug)}::text[]`,
+    document_type_name: sql`${textArray(types, ({ name }) => name)}::text[]`,
     file_name: json('fileName'),
     partner_test_mode: flags(testModeOf),
     ...Object.fromEntries(
@@ -87,10 +87,17 @@ function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceFie
     : { json, start: start + 1, end: end - 1 };
 }
 
-/** A name can be long, so it is only a string while it is sent. */
-function documentTypeOf({ readField }: AcceptedEntry): { readonly [field in 'slug' | 'name']?: string | null } {
+interface DocumentType {
+  readonly slug: string | null;
+  readonly name: string | null;
+}
+
+/** A name can be long, so it is only a string while it is sent. Other fields of the document type are not kept in memory. */
+function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
   const value = readField('documentType');
-  return value === null ? {} : JSON.parse(textOf(value.json, value));
+  const { slug = null, name = null }: Partial<DocumentType> =
+    value === null ? {} : JSON.parse(textOf(value.json, value));
+  return { slug, name };
 }
 
 /** Null: the entry does not state it. */
