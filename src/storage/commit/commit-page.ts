@@ -153,7 +153,7 @@ const COMPLETE_AS_OF = sql`CASE WHEN held.from_cursor IS NOT NULL OR feed.resume
 /**
  * Returns rows of positions and what their pages prove about freshness; a page that proves no delivery leaves those columns null. At
  * the end of the feed, the data is complete up to the time the poll was sent; before it, up to the delivery that the page proves.
- * Neither time must be later than it really was by the database's clock, however long the statement takes to arrive. So both are
+ * Neither time is later than it really was by the database's clock, however long the statement takes to arrive. So both are
  * derived from an earlier response of the database (database-clock.ts). The same response predicts the time at which the statement
  * arrives. The difference from the real time, in either direction, is subtracted: it is the time that the statement was on the way,
  * or by how much the clock was set back. Without an earlier response, nothing is claimed.

@@ -20,7 +20,7 @@ export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_
 
 /** What is known of two sources, as SQL conditions that are cheap to repeat. */
 export interface Comparison {
-  /** The later source contradicts the earlier one, or has a lower revision; it then adds only safer values, and the test mode. */
+  /** The later source contradicts the earlier one, or has a lower revision. It then adds only the test mode, and in the former case safer values. */
   readonly contradicts: RawBuilder<boolean>;
   /** The later source states another test mode: see `restatesTestMode`. */
   readonly restates: RawBuilder<boolean>;

@@ -47,7 +47,8 @@ export interface FeedReport
 /** The figures that the engine reads too. */
 type SharedFigure =
   | 'initialSyncComplete'
-  | `last${'Poll' | 'Commit'}At`
+  | 'lastPollAt'
+  | 'lastCommitAt'
   | 'stuckSince'
   | 'acceptsBadUntil'
   | 'runsWithoutData';

@@ -87,7 +87,7 @@ async function decideViews(
 ): Promise<readonly ReportView[]> {
   const naming = await readNamingContext(connection);
   const views = decideColumns(known, found, naming);
-  // A failing search is repeated with a single document, and no other document must make it fail again.
+  // A failing search is repeated with a single document, so that no other document makes it fail again.
   const slugs = runs === 1 ? [] : [...typesLeavingOutFields(known, found, views, naming)];
   if (slugs.length === 0) return views;
   const seen = [...found];

@@ -48,19 +48,17 @@ async function beginNow(
   const serviceDate = await readServiceDate(probe, 'background', context, signal);
   const answeredAt = clock.monotonic();
   const now = clock.now();
-  const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
+  const serviceTime = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now; // at `answeredAt`
   const { lagMs, dataCompleteAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || dataCompleteAsOf === null) return null;
   // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
   // measured before its response was received, so this is too early only by the error of the service's time. The pass claims less
   // by that error: a later end could count entries as skipped that the cursor would have read.
-  const until = new Date(answered + clock.monotonic() - answeredAt - lagMs);
+  const until = new Date(serviceTime + clock.monotonic() - answeredAt - lagMs);
   // Not after the end of the last one, so that a pause leaves no gap.
-  const recent = Math.min(
-    until.getTime() - settings.reconcile.windowMs,
-    last?.completedUntil?.getTime() ?? Number.POSITIVE_INFINITY,
-  );
-  const since = kind === 'full' ? null : new Date(recent - RECENT_PASS_OVERLAP_MS);
+  const lastEnd = last?.completedUntil?.getTime() ?? Number.POSITIVE_INFINITY;
+  const recentStart = Math.min(until.getTime() - settings.reconcile.windowMs, lastEnd) - RECENT_PASS_OVERLAP_MS;
+  const since = kind === 'full' ? null : new Date(recentStart);
   const errorMs = SERVICE_TIME_ERROR_MS + answeredAt - sentAt;
   return store.beginPass(lease, { kind, since, until, completeAsOf: new Date(dataCompleteAsOf.getTime() - errorMs) });
 }

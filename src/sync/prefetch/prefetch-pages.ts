@@ -62,7 +62,7 @@ export function prefetchPages(
     return checkPage(received, () => release(ticket));
   };
   /** Loads the results of a page, and finds out whether it may be the end. */
-  const complete = async (checked: CheckedPage, ticket: MemoryTicket, previous: PossibleEnd | null) => {
+  const completePage = async (checked: CheckedPage, ticket: MemoryTicket, previous: PossibleEnd | null) => {
     const entries = await loader.loadResults(checked.entries, ticket, until);
     const loadedAt = clock.monotonic();
     const page = { ...checked, entries, polls: checked.polls.map((poll) => ({ ...poll, loadedAt })) };
@@ -80,7 +80,11 @@ export function prefetchPages(
     open.add(ticket);
     const received = receivePageWithin(ticket, at, read, context, until, firstLimitAt(at, previous));
     const checked = received.then((page) => check(page, ticket));
-    const entry: HeldPage = { ticket, page: checked.then((page) => complete(page, ticket, previous)), complete: null };
+    const entry: HeldPage = {
+      ticket,
+      page: checked.then((page) => completePage(page, ticket, previous)),
+      complete: null,
+    };
     entry.page.then(
       (page) => {
         entry.complete = page;
@@ -113,8 +117,8 @@ export function prefetchPages(
   return {
     isStopped: () => until.aborted,
     /**
-     * Waits until the next page in order is complete. Pages that follow it are complete too if the store is slower than the service.
-     * Rejects with the failure of a page; no page follows it.
+     * Waits until the next page in order is complete, and joins the pages that follow it if they are complete too, as when the store is
+     * slower than the service. Rejects with the failure of a page; no page follows it.
      */
     take: async () => {
       while (held.length === 0 && !finished) await once(changes, 'change');

@@ -51,8 +51,7 @@ export function createBreaker() {
     check: (entries: number, unusable: readonly QuarantineEntry[]): void => {
       const page = qualityOf(entries, unusable);
       const pages = latestPages([...earlier, page]);
-      const [total, bad] = [sum(pages.map((one) => one.entries)), sum(pages.map((one) => one.bad.length))];
-      if (page.bad.length > 0 && total >= MIN_ENTRIES && bad * 2 >= total) throw new MostlyBad(pages);
+      if (page.bad.length > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
     /** Called after the commit of a page, like `check`. */
     committed: (entries: number, unusable: readonly QuarantineEntry[]): void => {
@@ -79,6 +78,12 @@ function latestPages(pages: readonly PageQuality[]): readonly PageQuality[] {
     entries += pages[first]?.entries ?? 0;
   }
   return pages.slice(first);
+}
+
+function isMostlyBad(pages: readonly PageQuality[]): boolean {
+  const entries = sum(pages.map((page) => page.entries));
+  const bad = sum(pages.map((page) => page.bad.length));
+  return entries >= MIN_ENTRIES && bad * 2 >= entries;
 }
 
 /** Returns the reasons with their counts, the most frequent first: `status 180, revision 3`. */

@@ -85,9 +85,13 @@ export class PageWriter {
         if (this.#mayTake()) this.#taking ??= this.#take();
         const [oldest] = this.#begun;
         if (oldest === undefined && this.#taking === null) break;
-        const isSettled = oldest?.result.then(always, always);
-        const waits = [isSettled, this.#taking?.then(() => false)].filter((wait) => wait !== undefined);
-        if (await Promise.race(waits)) yield* this.#givenOut();
+        const settled = oldest?.result.then(
+          () => 'settled',
+          () => 'settled', // thrown when it is given out
+        );
+        const taken = this.#taking?.then(() => 'taken');
+        const first = await Promise.race([settled, taken].filter((wait) => wait !== undefined));
+        if (first === 'settled') yield* this.#givenOut();
       }
       if (this.#commitError !== null) throw this.#commitError.error;
       if (this.#readError !== null && !source.isStopped()) throw this.#readError.error;
@@ -187,8 +191,6 @@ export class PageWriter {
     return bad;
   }
 }
-
-const always = () => true;
 
 /** Returns whether the commit of a page can begin before those that were begun have ended. */
 function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
