@@ -43,8 +43,9 @@ export class PassPages extends Pages {
    * falls back; forgotten after the first commit from there, or if another cursor is stored.
    */
   #rejected: { readonly cursor: string; readonly refusal: unknown } | null = null;
-  /** The origin of the feed's cursor before the pages of the slice were requested. */
+  /** The origin of the feed's cursor before the pages of the slice were requested, and the monotonic time since when it is known. */
   #feedOrigin: string | null = null;
+  #originKnownSince = 0;
   #sliceEndsAt = 0;
 
   constructor(
@@ -78,7 +79,9 @@ export class PassPages extends Pages {
     const { lease, context, idle } = this;
     this.#pass = pass;
     if (this.#policy.waitsForFeed) await idle.wait(signal);
-    this.#feedOrigin = (await context.store.readPosition(lease.feed)).origin;
+    const { origin } = await context.store.readPosition(lease.feed);
+    if (origin !== this.#feedOrigin) this.#originKnownSince = context.clock.monotonic();
+    this.#feedOrigin = origin;
     const start = await this.#findStart(signal);
     this.#sliceEndsAt = context.clock.monotonic() + SLICE_MS;
     return this.readFrom(start, signal);
@@ -143,9 +146,11 @@ export class PassPages extends Pages {
     // The stored cursor, which the fence compares. If the service rejects it, the page was read from another position.
     const { id, begunAt, until, cursor: from } = this.#pass;
     const to = page.next ?? page.at.cursor;
+    // A cache can give a page that was requested before the feed had its cursor.
+    const isOlder = page.isCached && page.polledAt < this.#originKnownSince;
     return {
       ...{ lease: this.lease, id, begunAt, until, from, to, end: page.ending.claim },
-      ...{ feedOrigin: this.#feedOrigin, pace: this.#pace, entries: page.items },
+      ...{ feedOrigin: isOlder ? null : this.#feedOrigin, pace: this.#pace, entries: page.items },
       deliveredUpTo: deliveredUpTo(page, until),
     };
   }

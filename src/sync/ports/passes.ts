@@ -54,8 +54,8 @@ export interface PassMove extends Omit<FeedMove, 'freshness'> {
   /** Whether the pass ends with this page, so that the feed can claim what it proves. */
   readonly end: EndClaim;
   /**
-   * The origin of the feed's cursor before the page was requested. If it is another one now, `since` may have skipped entries that were
-   * delivered after this page. Then nothing is committed of a page that may finish a history, and a backfill extends nothing.
+   * The origin of the feed's cursor before the page was requested; null: it had none, or a cache gave a page that may be older. If it is
+   * another one now, `since` may have skipped entries that were delivered after this page. Then nothing is committed of a page that may finish a history, and a backfill extends nothing.
    */
   readonly feedOrigin: string | null;
   readonly deliveredUpTo: Date | null;

@@ -113,6 +113,24 @@ describe('a feed that begins with its new runs', () => {
     expect(recovered).not.toContain('history');
   });
 
+  it('does not end the history with a page that a cache has kept since before the feed had its cursor', async () => {
+    const { service, store, follow } = bench();
+    const readPage = service.readPage.bind(service);
+    let ageMs = DAY_MS;
+    service.readPage = async (request, signal) => {
+      const page = await readPage(request, signal);
+      return cursorOf(request) === '32'
+        ? { ...page, ageMs, cache: { evidence: `Age: ${ageMs / 1000}`, name: null } }
+        : page;
+    };
+    await follow(MINUTE_MS);
+    expect(store.rows.size).toBe(32);
+    expect(store.latestPass('history')).toMatchObject({ cursor: '32', finishedAt: null });
+    ageMs = 10_000; // the feed has had its cursor for longer
+    await follow(MINUTE_MS);
+    expect(store.latestPass('history')).toMatchObject({ finishedAt: expect.any(Number) });
+  });
+
   it('resumes the history at the position of the last process', async () => {
     const { clock, service, store, follow, refuses } = bench();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
