@@ -15,6 +15,7 @@ import { ProcessLease, type ProcessParts } from '../sync/lease/process-lease.js'
 import { type LimitedRun, limitConcurrency } from '../sync/waiting/limit-concurrency.js';
 import { linkedSignal } from '../sync/waiting/linked-signal.js';
 import { whileRunning } from '../sync/waiting/while-running.js';
+import { checkInterval } from './check-interval.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { prepareSchema } from './prepare-schema.js';
 import { type WatchContext, watchSchema } from './schema-watch.js';
@@ -31,10 +32,6 @@ const BATCH_WAIT_MS = 100;
 const VERSION_INTERVAL_MS = 9_000;
 /** Minimum interval between two checks of a schema for maintenance, milliseconds. */
 const MAINTENANCE_INTERVAL_MS = 5_000;
-/** Number of checks of each kind per second above which each schema is checked less often. */
-const CHECKS_PER_SECOND = 20;
-/** Maximum interval between two checks of a schema, milliseconds. */
-const MAX_CHECK_INTERVAL_MS = 60_000;
 
 /** Maximum number of maintenance tasks of a process at once. */
 const MAINTENANCE_TASKS = 2;
@@ -114,11 +111,6 @@ export function createSchemas(settings: Pick<Settings, 'database'>, context: Sch
       await schema.end();
     },
   };
-}
-
-/** Returns the time between two checks of a schema, milliseconds. */
-export function checkInterval(minMs: number, schemas: number): number {
-  return Math.min(Math.max(minMs, (schemas / CHECKS_PER_SECOND) * 1000), MAX_CHECK_INTERVAL_MS);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { askUser } from '../../src/cli/context/command-process.js';
+import { askUser } from '../../src/cli/context/ask-user.js';
 import { EXIT } from '../../src/cli/context/exit.js';
 
 /** Asks at a terminal where these keys are pressed; null: where the input ends. */

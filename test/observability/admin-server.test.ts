@@ -11,7 +11,6 @@ import {
 } from '../../src/observability/admin/admin-server.js';
 import { createLiveness, livenessOf } from '../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
-import { MAX_AGE_MS } from '../../src/observability/admin/single-request-server.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
@@ -156,9 +155,10 @@ describe('the admin server', () => {
   test('renders the metrics again only after a pause, whatever the query, and answers probes meanwhile', async () => {
     let now = 0;
     const rests: { ms: number; end: () => void }[] = [];
+    const maxAgeMs = 10_000; // of each connection
     const sleep = (ms: number) =>
       new Promise<void>((resolve) => {
-        if (ms !== MAX_AGE_MS) rests.push({ ms, end: resolve });
+        if (ms !== maxAgeMs) rests.push({ ms, end: resolve });
       });
     const monotonic = () => {
       now += 40;

@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { ForeignSchema } from '../../src/daemon/feeds/assert-own-schema.js';
 import { createFailureLog } from '../../src/observability/log/failure-log.js';
 import { noResponseError } from '../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../src/service/errors/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
 import { unknownTimeZone } from '../../src/storage/reporting/time-zone.js';
-import { MostlyBad } from '../../src/sync/writer/breaker.js';
 import { handClock, recordingLogger } from '../support/observed.js';
 
 function observed() {
@@ -149,12 +147,14 @@ test('asks to report a failure when it is a bug', () => {
   expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
 });
 
+const held = (kind: string) => Object.assign(new Error(kind), { kind, action: 'hold' });
+
 test.each([
   [httpStatusError({ operation: 'feed', status: 401 }), 'ScanfeedAuthenticationFailing'],
-  [new ForeignSchema('scanfeed', 'is of another organization'), 'ScanfeedAuthenticationFailing'],
+  [held('another_organization'), 'ScanfeedAuthenticationFailing'],
   [httpStatusError({ operation: 'feed', status: 503 }), 'ScanfeedErrorRatioHigh'],
   [noResponseError('https://service.example', 'ECONNREFUSED'), 'ScanfeedErrorRatioHigh'],
-  [new MostlyBad([]), 'ScanfeedErrorRatioHigh'],
+  [held('mostly_bad'), 'ScanfeedErrorRatioHigh'],
   [new TypeError('a bug'), 'ScanfeedErrorRatioHigh'],
   [databaseError({ code: 'ECONNREFUSED' }), 'ScanfeedDatabaseUnavailable'],
   [databaseError({ code: '28P01', severity: 'FATAL' }), 'ScanfeedDatabaseUnavailable'],

@@ -4,13 +4,13 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import {
   createSingleRequestServer,
-  MAX_AGE_MS,
-  MAX_CONNECTIONS,
-  MAX_HEAD_BYTES,
   type Request,
   textAnswer,
 } from '../../src/observability/admin/single-request-server.js';
 import { gate } from '../support/observed.js';
+
+/** Limits of a connection (docs/decisions/0016). */
+const [MAX_CONNECTIONS, MAX_AGE_MS, MAX_HEAD_BYTES] = [128, 10_000, 8_192];
 
 const GET = 'GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n';
 

@@ -3,7 +3,6 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { findServerUser, type ServerUser } from '../../src/demo/embedded-postgres/cluster.js';
 import { waitForServer } from './postgres/maintenance.js';
 import { unusedPort } from './unused-port.js';
 
@@ -32,6 +31,9 @@ export function findPgBouncer(): string | null {
   return null;
 }
 
+/** The account `nobody` of Linux systems. */
+const NOBODY = { uid: 65_534, gid: 65_534 };
+
 /**
  * Starts PgBouncer on a free loopback port. It refuses to run as root, so there it runs as another account.
  * @param poolSize connections to PostgreSQL at most
@@ -42,7 +44,7 @@ export async function startPgBouncer(
   poolSize: number,
   mode: 'session' | 'transaction' | 'statement' = 'transaction',
 ): Promise<PgBouncer> {
-  const user = await findServerUser();
+  const user = process.getuid?.() === 0 ? NOBODY : null;
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-pgbouncer-'));
   const port = await unusedPort();
   const config = join(directory, 'pgbouncer.ini');
@@ -76,7 +78,7 @@ async function startProcess(
   program: string,
   config: string,
   url: string,
-  user: ServerUser | null,
+  user: typeof NOBODY | null,
 ): Promise<ChildProcess> {
   const child = spawn(program, [config], { ...user, stdio: 'ignore' });
   const ended = new AbortController();

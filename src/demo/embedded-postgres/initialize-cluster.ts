@@ -8,7 +8,7 @@ import { CommandFailure } from '../../cli/context/exit.js';
 import { type Cluster, NAME, processOptions, programFailure } from './cluster.js';
 
 /** The superuser's password, in the form that psql reads (`PGPASSFILE`). */
-export const passwordFile = ({ directory }: Cluster): string => join(directory, 'pgpass');
+const passwordFile = ({ directory }: Cluster): string => join(directory, 'pgpass');
 
 /** Returns the superuser's password, chosen the first time. */
 export async function keepPassword(cluster: Cluster): Promise<string> {

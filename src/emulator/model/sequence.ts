@@ -14,7 +14,7 @@ export interface Place {
   readonly order: number;
 }
 
-export const placedLane = 2 ** 33;
+const placedLane = 2 ** 33;
 export const beginning: Place = { at: Number.MIN_SAFE_INTEGER, order: -1 };
 
 /** Returns the place before all entries delivered at or after `at`. */

@@ -6,7 +6,7 @@ import { beginning, comparePlaces, type Place } from './sequence.js';
  */
 
 /** Time after which an unused cursor counts as forgotten, milliseconds. */
-export const forgottenAfterMs = 10 * 60_000;
+const forgottenAfterMs = 10 * 60_000;
 const most = 1000;
 
 export class StoredCursors {

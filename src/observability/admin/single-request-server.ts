@@ -3,11 +3,11 @@ import { createServer, type Socket } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 
 /** Maximum number of open connections: far below 1,024 descriptors, which also serve the service and PostgreSQL. */
-export const MAX_CONNECTIONS = 128;
+const MAX_CONNECTIONS = 128;
 /** Maximum age of a connection in any state, milliseconds. */
-export const MAX_AGE_MS = 10_000;
+const MAX_AGE_MS = 10_000;
 /** Maximum length of a request line and its headers together, bytes. */
-export const MAX_HEAD_BYTES = 8_192;
+const MAX_HEAD_BYTES = 8_192;
 
 const END_OF_HEAD = '\r\n\r\n';
 const REQUEST_LINE = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/;

@@ -11,7 +11,7 @@ import type { StatusReport } from './status-report.js';
 export const FEEDS_PAGE_POLICY = pagePolicy("'self'");
 
 /** Maximum number of feeds on the page, which limits its size and the time to render it. */
-export const MAX_ROWS = 100;
+const MAX_ROWS = 100;
 
 export interface FeedsPage {
   /** In any order. */

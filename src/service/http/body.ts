@@ -80,7 +80,7 @@ function syntaxReason(bytes: Uint8Array, { at }: JsonSyntaxError): string {
  * exceed the maximum, the connection is closed, as the rest could be endless.
  * @throws ServiceError of the kind `too_large`, or the error of the connection
  */
-export async function readBytes(
+async function readBytes(
   { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
   { maxBytes, expectedBytes = 0, reserve = async () => {} }: BodyOptions,
 ): Promise<Buffer> {

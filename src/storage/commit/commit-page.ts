@@ -84,7 +84,7 @@ type PageCommits = readonly [PageCommit, ...PageCommit[]];
  * is not needed.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
-export function feedPage(tables: Tables, settings: CommitSettings, pages: PageCommits, now: number) {
+function feedPage(tables: Tables, settings: CommitSettings, pages: PageCommits, now: number) {
   const [page] = pages;
   return sql<CommitRow>`
 WITH sent AS MATERIALIZED (

@@ -24,7 +24,7 @@ export class AnotherService extends Error implements Failure {
 }
 
 /** The holder of the feed is a process of another schema, and may be alive there. Held until an operator resolves it. */
-export class ProcessesElsewhere extends Error implements Failure {
+class ProcessesElsewhere extends Error implements Failure {
   override readonly name = 'ProcessesElsewhere';
   readonly kind = 'processes_elsewhere';
   readonly action = 'hold';

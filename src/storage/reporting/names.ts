@@ -12,7 +12,7 @@ const WORD_BREAK = /(?<=\p{Ll})(?=\p{Lu})|(?<=[\p{Lu}\d])(?=\p{Lu}\p{Ll})/gu;
  * Converts a key or slug to a part of a name that needs no quotes: `Fälligkeit am` becomes `faelligkeit_am`, and `skontoProzent`
  * `skonto_prozent`. Lower case, like unquoted names in PostgreSQL. Empty if no character remains.
  */
-export function namePart(text: string): string {
+function namePart(text: string): string {
   return text
     .normalize('NFC')
     .replace(ABBREVIATION, (word) => word.charAt(0) + word.slice(1).toLowerCase())

@@ -29,7 +29,7 @@ export function shapeKey(keys: string, shape: string): string {
  * for arrays too, since it is a row of the array's view. In between, the numbers of binary digits decide, so that a field
  * makes views be built again a few dozen times at most, however many documents there are, and in whatever order they arrive. Pure.
  */
-export function rareShapes(counts: ShapeCounts): ReadonlySet<string> {
+function rareShapes(counts: ShapeCounts): ReadonlySet<string> {
   const rare = Object.entries(counts).flatMap(([keys, found]) => {
     const all = Object.values(found).reduce((sum, count) => sum + count, 0);
     const having = (shape: string) => (found[shape] ?? 0) + (shape === 'array' ? (found.object ?? 0) : 0);
@@ -47,7 +47,7 @@ function binaryDigits(count: number): number {
  * Adds values that were found. Only fields with columns and arrays with views count: documents may have any number of different
  * keys. Pure.
  */
-export function addShapes(before: ShapeCounts, found: readonly SeenField[], views: readonly ReportView[]): ShapeCounts {
+function addShapes(before: ShapeCounts, found: readonly SeenField[], views: readonly ReportView[]): ShapeCounts {
   const shown = new Set(views.flatMap(placesOf));
   const counts = { ...before };
   for (const { arrays, path, kind, count } of found) {

@@ -55,7 +55,7 @@ export type RejectReason =
  * Maximum length of the scan id and of the document type's slug, UTF-8 bytes. An index entry holds 2,704 bytes; the index of a
  * report may have the slug together with all texts of a limited length.
  */
-export const INDEXED_BYTES = { scanId: 1024, slug: 512 } as const;
+const INDEXED_BYTES = { scanId: 1024, slug: 512 } as const;
 
 const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
   nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,

@@ -32,7 +32,7 @@ const ROUNDING_MS = 1_000;
  * how far the feed was read, and only on a page that is sorted by delivery time. If all entries of a full page, perhaps
  * only one, were delivered within the time that it took to be answered, the response may have set these times, and more may follow. Pure.
  */
-export function provenDelivery(entries: readonly CheckedEntry[], isFull: boolean, times: AnswerTimes): Date | null {
+function provenDelivery(entries: readonly CheckedEntry[], isFull: boolean, times: AnswerTimes): Date | null {
   let proven: Date | null = null;
   const deliveries: number[] = [];
   for (const {

@@ -6,7 +6,7 @@ import { isStorable } from './storable-text.js';
  * 8,000 (RFC 9112 section 3; nginx, Apache and most others by default), and the rest of that request needs its part. A
  * longer cursor would be refused when it is sent, and is never stored.
  */
-export const MAX_CURSOR_LENGTH = 7_500;
+const MAX_CURSOR_LENGTH = 7_500;
 
 /** Returns whether a cursor can be stored and sent again. */
 export function isUsableCursor(cursor: string): boolean {

@@ -8,7 +8,7 @@ import { startAt } from './read-page.js';
 /** The page is not the end. */
 export const LEADS_FURTHER: Ending = { claim: 'no', isUnclear: false, possibleEnd: null };
 /** The next request would not show it either. The next poll decides. */
-export const IS_UNCLEAR: Ending = { claim: 'no', isUnclear: true, possibleEnd: null };
+const IS_UNCLEAR: Ending = { claim: 'no', isUnclear: true, possibleEnd: null };
 /** The page is the end, whatever follows it. */
 export const IS_LAST: Ending = { claim: 'yes', isUnclear: false, possibleEnd: null };
 

@@ -51,13 +51,13 @@ const PAGES_TO_GROW = 8;
 const SMALL_PAGES_THAT_FIT = 4;
 
 /** The limit, and the number of small pages in a row since it changed. */
-export interface LimitState {
+interface LimitState {
   readonly entries: number;
   readonly smallPages: number;
 }
 
 /** Halves the limit after a page that was too large. Two tasks that fail at the same limit halve it only once. Pure. */
-export function halveLimit(state: LimitState, entries: number): LimitState {
+function halveLimit(state: LimitState, entries: number): LimitState {
   return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), smallPages: 0 };
 }
 
@@ -65,7 +65,7 @@ export function halveLimit(state: LimitState, entries: number): LimitState {
  * Doubles the limit after enough small pages. A short page whose cursor did not move is at the end and does not count. A short
  * page before the end was shortened by filters and counts, since with such filters no page may ever be full. Pure.
  */
-export function growLimit(
+function growLimit(
   state: LimitState,
   { requested, received, moved, bytes }: FittingPage,
   maxEntries: number,

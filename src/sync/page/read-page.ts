@@ -8,7 +8,7 @@ import type { ReceivedPage } from './page.js';
 import { isOversized, LARGEST_ENTRY_BYTES, type PageLimit } from './page-limit.js';
 
 /** A single entry is too large for the memory or the database. The feed holds. */
-export class EntryTooLarge extends Error implements Failure {
+class EntryTooLarge extends Error implements Failure {
   override readonly name = 'EntryTooLarge';
   readonly kind = 'too_large';
   readonly action = 'hold';

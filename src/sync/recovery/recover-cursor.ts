@@ -15,7 +15,7 @@ const MAX_CHECKED_RUNS = 3;
 const FALLBACK_OVERLAP_MS = 24 * 3_600_000;
 
 /** The service knows none of the stored runs with this key: continuing would mix two organizations. The feed holds. */
-export class AnotherOrganization extends Error implements Failure {
+class AnotherOrganization extends Error implements Failure {
   override readonly name = 'AnotherOrganization';
   readonly kind = 'another_organization';
   readonly action = 'hold';

@@ -18,7 +18,7 @@ const NEXT_ROUND = { pauseMs: 0 };
  * Returns the pause before a pending result is retried, milliseconds (promise 3). It doubles from the first one up to an hour;
  * after seven days it is always a day. Pure.
  */
-export function pendingPause(attempts: number, pendingForMs: number, firstMs: number): number {
+function pendingPause(attempts: number, pendingForMs: number, firstMs: number): number {
   if (pendingForMs > 7 * DAY_MS) return DAY_MS;
   return Math.min(HOUR_MS, firstMs * 2 ** Math.min(attempts, 30));
 }

@@ -8,7 +8,7 @@ export interface BackoffSettings {
 }
 
 /** Pauses for requests and statements of the feed itself. */
-export const FEED_BACKOFF: BackoffSettings = { firstMs: 500, maxMs: 60_000 };
+const FEED_BACKOFF: BackoffSettings = { firstMs: 500, maxMs: 60_000 };
 
 /** Maximum `Retry-After` that is obeyed, milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;

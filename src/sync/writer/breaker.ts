@@ -14,7 +14,7 @@ const MIN_PAGES = 3;
 const MIN_ENTRIES = 100;
 
 /** At least half of the recent entries are unusable, so their shape has changed. The feed holds instead of quarantining them. */
-export class MostlyBad extends Error implements Failure {
+class MostlyBad extends Error implements Failure {
   override readonly name = 'MostlyBad';
   readonly kind = 'mostly_bad';
   readonly action = 'hold';

@@ -1,6 +1,6 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import { expect, test } from 'vitest';
-import { feedPage } from '../../../src/storage/commit/commit-page.js';
+import { createCommits } from '../../../src/storage/commit/commit-page.js';
 import { createDatabaseClock } from '../../../src/storage/connection/database-clock.js';
 import { tablesOf } from '../../../src/storage/tables/schema.js';
 import { batchOf } from '../../../src/sync/page/check-entries.js';
@@ -14,13 +14,15 @@ import { claimNothing } from '../../support/store.js';
  * of the rules for several sources of a run are apart, because the commits of passes and of loaded results have them too.
  */
 
-const compiler = new Kysely({
+const statements: string[] = [];
+const db = new Kysely<unknown>({
   dialect: {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => new DummyDriver(),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   },
+  log: ({ query }) => void statements.push(query.sql),
 });
 const tables = tablesOf('scanfeed');
 const monotonic = () => 0;
@@ -34,6 +36,7 @@ const batch = batchOf(entries);
 const page: PageCommit = { batch, quarantine, lease, from: 'a', to: 'b', freshness: claimNothing() };
 
 test('sends the statement of feed-page.sql', async () => {
-  const { sql } = feedPage(tables, settings, [page], 0).compile(compiler);
-  await expect(`-- A page of the feed.\n${sql.trim()}\n`).toMatchFileSnapshot('statements/feed-page.sql');
+  await createCommits({ db, tables }, settings).commitPage(page);
+  expect(statements).toHaveLength(1);
+  await expect(`-- A page of the feed.\n${statements[0]?.trim()}\n`).toMatchFileSnapshot('statements/feed-page.sql');
 });

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { INDEXED_BYTES } from '../../../src/sync/page/check-entry.js';
 import { JSON_LIMITS } from '../../../src/sync/page/json-limits.js';
 import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
 import { runRow, tables, useStore } from '../../support/store.js';
@@ -118,7 +117,7 @@ describe('an entry within the limits', () => {
 });
 
 /** Maximum length of the texts of indexed columns, UTF-8 bytes. */
-const LONGEST = { ...INDEXED_BYTES, partnerName: 1024, failureReason: 512 };
+const LONGEST = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 };
 
 describe('an indexed column', () => {
   const failed = { status: 'failed', data: null };

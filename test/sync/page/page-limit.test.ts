@@ -1,44 +1,49 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createPageLimit, growLimit, halveLimit, LARGEST_ENTRY_BYTES } from '../../../src/sync/page/page-limit.js';
+import { createPageLimit, LARGEST_ENTRY_BYTES } from '../../../src/sync/page/page-limit.js';
 
 const BUDGET = 1_000;
 
-describe('a limit', () => {
-  it.each([
-    // entries and smallPages pages before, entries of the page that was too large, after
-    [{ entries: 200, smallPages: 7 }, 200, { entries: 100, smallPages: 0 }],
-    [{ entries: 25, smallPages: 0 }, 25, { entries: 12, smallPages: 0 }],
-    [{ entries: 2, smallPages: 0 }, 2, { entries: 1, smallPages: 0 }],
-    [{ entries: 1, smallPages: 3 }, 1, { entries: 1, smallPages: 0 }],
-    [{ entries: 100, smallPages: 5 }, 200, { entries: 100, smallPages: 5 }], // requested for before the limit was halved
-    [{ entries: 100, smallPages: 5 }, 50, { entries: 25, smallPages: 0 }], // requested for before it doubled
-  ])('is halved from %o by a page of %i to %o', (before, entries, after) => {
-    expect(halveLimit(before, entries)).toEqual(after);
-  });
-
+describe('a page', () => {
+  /** A limit of 10 entries, of at most 200, after seven small pages of eight. */
+  function beforeItGrows() {
+    const limit = createPageLimit(200, BUDGET);
+    for (const entries of [160, 80, 40, 20]) limit.tooLarge(entries, null);
+    for (let pages = 0; pages < 7; pages += 1) limit.fitted(full(10, 250));
+    expect(limit.entries).toBe(10);
+    return limit;
+  }
   const full = (entries: number, bytes: number) => ({ requested: entries, received: entries, moved: true, bytes });
   const notFull = (moved: boolean, bytes: number) => ({ requested: 10, received: 9, moved, bytes });
 
   it.each([
-    ['one more that is smallPages', { entries: 10, smallPages: 0 }, full(10, 250), { entries: 10, smallPages: 1 }],
-    ['the eighth that is smallPages', { entries: 10, smallPages: 7 }, full(10, 250), { entries: 20, smallPages: 0 }],
-    ['the eighth, below what is set', { entries: 120, smallPages: 7 }, full(120, 1), { entries: 200, smallPages: 0 }],
-    ['one that is not smallPages', { entries: 10, smallPages: 7 }, full(10, 251), { entries: 10, smallPages: 0 }],
-    ['one at the end', { entries: 10, smallPages: 7 }, notFull(false, 1), { entries: 10, smallPages: 7 }],
-    ['a large one at the end', { entries: 10, smallPages: 7 }, notFull(false, 900), { entries: 10, smallPages: 7 }],
-    ['one that filters shortened', { entries: 10, smallPages: 7 }, notFull(true, 1), { entries: 20, smallPages: 0 }],
-    [
-      'a large one that filters shortened',
-      { entries: 10, smallPages: 7 },
-      notFull(true, 900),
-      { entries: 10, smallPages: 0 },
-    ],
-    ['one of a lower limit', { entries: 10, smallPages: 7 }, full(5, 1), { entries: 10, smallPages: 7 }],
-    ['one of a higher limit', { entries: 10, smallPages: 7 }, full(20, 1), { entries: 20, smallPages: 0 }],
-    ['one at what is set', { entries: 200, smallPages: 0 }, full(200, 1), { entries: 200, smallPages: 0 }],
-  ])('meets %s', (_, before, page, after) => {
-    expect(growLimit(before, page, 200, BUDGET)).toEqual(after);
+    ['is small', full(10, 250), 0],
+    ['is not small', full(10, 251), 8],
+    ['is at the end', notFull(false, 1), 1],
+    ['is large and at the end', notFull(false, 900), 1],
+    ['was shortened by filters', notFull(true, 1), 0],
+    ['is large and was shortened by filters', notFull(true, 900), 8],
+    ['was requested with a lower limit', full(5, 1), 1],
+    ['was requested with a higher limit', full(20, 1), 0],
+  ])('that %s: further small pages until the limit doubles', (_, page, more) => {
+    const limit = beforeItGrows();
+    limit.fitted(page);
+    let pages = 0;
+    for (; limit.entries === 10; pages += 1) limit.fitted(full(10, 1));
+    expect(pages).toBe(more);
+    expect(limit.entries).toBe(20);
+  });
+
+  it('that was requested before the limit was halved does not halve it again when it is too large', () => {
+    const limit = createPageLimit(200, BUDGET);
+    for (const entries of [200, 200]) limit.tooLarge(entries, null);
+    expect(limit.entries).toBe(100);
+  });
+
+  it('that was requested before the limit doubled halves its own number of entries when it is too large', () => {
+    const limit = createPageLimit(200, BUDGET);
+    limit.tooLarge(100, null);
+    expect(limit.entries).toBe(50);
   });
 });
 

@@ -1,13 +1,18 @@
 import { expect, it } from 'vitest';
-import { checkEntries } from '../../../src/sync/page/check-entries.js';
-import { provenDelivery } from '../../../src/sync/page/check-page.js';
+import { checkPage } from '../../../src/sync/page/check-page.js';
 import { entryJson, pageJson } from '../../support/entries.js';
-import { rawPage } from '../../support/pages.js';
+import { polledPage, rawPage } from '../../support/pages.js';
 
 const FUTURE = '2070-01-01T00:00:00.000Z';
 const NOW = new Date('2026-01-01T12:00:00.000Z');
 const TIMES = { polledAt: 0, receivedAt: 100, wallClock: NOW.getTime(), serviceDate: null };
 const at = (hour: number) => `2026-01-01T${hour}:00:00.000Z`;
+
+function provenBy(entries: readonly string[], isFull: boolean): Date | null {
+  const items = entries.length;
+  const polled = polledPage({ items, limit: isFull ? items : items + 1 });
+  return checkPage({ ...polled, raw: rawPage(pageJson(entries)), times: TIMES }).provenUpTo;
+}
 
 type Delivery = readonly [deliveredAt: string | null, revision?: number];
 
@@ -23,8 +28,7 @@ it.each<readonly [string, readonly Delivery[], string | null]>([
   const entries = deliveries.map(([deliveredAt, revision = 1], index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
   );
-  const found = provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, false, TIMES);
-  expect(found?.toISOString() ?? null).toBe(proven);
+  expect(provenBy(entries, false)?.toISOString() ?? null).toBe(proven);
 });
 
 it.each<readonly [string, readonly number[], boolean, boolean]>([
@@ -37,7 +41,5 @@ it.each<readonly [string, readonly number[], boolean, boolean]>([
   const entries = times.map((time, index) =>
     entryJson({ scanId: `scan-${index}`, deliveredAt: time.toISOString(), revision: 1 }),
   );
-  expect(provenDelivery(checkEntries(rawPage(pageJson(entries))).entries, isFull, TIMES)).toEqual(
-    isProof ? times.at(-1) : null,
-  );
+  expect(provenBy(entries, isFull)).toEqual(isProof ? times.at(-1) : null);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { noResponseError } from '../../../src/service/errors/connection-errors.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
-import { cursorRejection, isUsableCursor, MAX_CURSOR_LENGTH } from '../../../src/sync/page/cursors.js';
+import { cursorRejection, isUsableCursor } from '../../../src/sync/page/cursors.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
 import { createCursorRefusals } from '../../../src/sync/recovery/rejected-cursor.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
@@ -13,6 +13,8 @@ import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR = 3_600_000;
+/** Maximum length of a cursor as it is sent, characters. */
+const MAX_CURSOR_LENGTH = 7_500;
 const status = (of: number) => httpStatusError({ operation: 'feed', status: of });
 const reset = () => noResponseError('https://service.test', 'ECONNRESET');
 

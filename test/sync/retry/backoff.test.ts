@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { pendingPause } from '../../../src/sync/results/retry-pending.js';
-import { FEED_BACKOFF, pauseAfter } from '../../../src/sync/retry/backoff.js';
+import { postponed } from '../../../src/sync/results/retry-pending.js';
+import { pauseAfter } from '../../../src/sync/retry/backoff.js';
 
 const HOUR = 3_600_000;
 
@@ -20,7 +20,7 @@ describe('the pause after failures', () => {
         (n, random, after) => {
           const pause = pauseAfter(n, { action: 'retry', retryAfterMs: after }, random);
           expect(pause).toBeGreaterThanOrEqual(Math.min(after, HOUR));
-          expect(pause).toBeLessThanOrEqual(Math.max(Math.min(after, HOUR) + 1000, FEED_BACKOFF.maxMs));
+          expect(pause).toBeLessThanOrEqual(Math.max(Math.min(after, HOUR) + 1000, 60_000));
         },
       ),
     );
@@ -39,17 +39,16 @@ describe('the pause after failures', () => {
 });
 
 describe('the pause before a pending result is retried', () => {
-  it('doubles from the first pause up to an hour', () => {
-    expect([0, 1, 2, 7, 40].map((attempts) => pendingPause(attempts, 0, 30_000))).toEqual([
-      30_000,
-      60_000,
-      120_000,
-      HOUR,
-      HOUR,
-    ]);
+  const RUN = { scanId: 'scan-1', revision: 1, status: 'completed', reason: 'not_loaded' } as const;
+  /** @param attempts the failed ones before this one */
+  const pause = (attempts: number, pendingForMs: number) =>
+    postponed({ ...RUN, attempts, pendingForMs }, 'not_loaded', 30_000).nextTryInMs;
+
+  it('doubles with each attempt up to an hour', () => {
+    expect([0, 1, 6, 40].map((attempts) => pause(attempts, 0))).toEqual([60_000, 120_000, HOUR, HOUR]);
   });
 
   it('is always a day after seven days', () => {
-    expect(pendingPause(200, 7 * 24 * HOUR + 1, 30_000)).toBe(24 * HOUR);
+    expect(pause(200, 7 * 24 * HOUR + 1)).toBe(24 * HOUR);
   });
 });

@@ -1,7 +1,6 @@
 import { chown, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { passwordFile } from '../../../../src/demo/embedded-postgres/initialize-cluster.js';
 import type { PostgresServer } from './postgres-server.js';
 
 /** What a copy of a running server must not contain: its lock file, and its WAL, which the standby receives. */
@@ -24,7 +23,7 @@ export async function copyToStandby(
     await client.query("SELECT pg_backup_start('standby', true)");
     await makeOwned(standby, standby.cluster.data);
     await copyFolder(primary.cluster.data, standby.cluster.data, standby);
-    await copyFile(passwordFile(primary.cluster), passwordFile(standby.cluster));
+    await copyFile(join(primary.cluster.directory, 'pgpass'), join(standby.cluster.directory, 'pgpass'));
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
     const conninfo = `host=127.0.0.1 port=${replicationPort} user=${client.user} password=${client.password} sslmode=disable`;
     await writeOwned(standby, 'backup_label', rows[0]?.labelfile ?? '');

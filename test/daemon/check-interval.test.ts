@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkInterval } from '../../src/daemon/schemas.js';
+import { checkInterval } from '../../src/daemon/check-interval.js';
 
 it.each([
   [1, 5_000],
