@@ -6,7 +6,6 @@ CREATE TABLE :"schema".feeds (
     name                text COLLATE "C" PRIMARY KEY,
     cursor              text COLLATE "C",
     filters             jsonb NOT NULL,
-    filters_since       timestamptz NOT NULL DEFAULT clock_timestamp(),
     filters_widened_at  timestamptz,
     keep_history        boolean NOT NULL DEFAULT true,
     base_url            text COLLATE "C" NOT NULL,
@@ -35,7 +34,6 @@ COMMENT ON TABLE :"schema".feeds IS 'One row per feed: its position, freshness a
 COMMENT ON COLUMN :"schema".feeds.name IS 'Name of the feed (SCANFEED_FEED), also the label of its metrics';
 COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page; null: none yet, or it was dropped and the feed continues from a time';
 COMMENT ON COLUMN :"schema".feeds.filters IS 'Filters with which the feed is read: status, environment, documentType';
-COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were first used';
 COMMENT ON COLUMN :"schema".feeds.filters_widened_at IS 'When the filters were last widened to include runs that the cursor had skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';

@@ -49,8 +49,7 @@ CREATE TABLE :"schema".report_views (
     stores_rows        boolean NOT NULL DEFAULT false,
     stored_up_to       bigint,
     built_as           text COLLATE "C",
-    built_at           timestamptz,
-    decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
+    built_at           timestamptz
 );
 COMMENT ON TABLE :"schema".report_views IS 'The typed views of documents. Decisions are kept: columns are only added';
 COMMENT ON COLUMN :"schema".report_views.id IS 'Number of the view';
@@ -62,7 +61,6 @@ COMMENT ON COLUMN :"schema".report_views.stores_rows IS 'An operator wants its r
 COMMENT ON COLUMN :"schema".report_views.stored_up_to IS 'Number of the change up to which the table has its rows; null: it has no table';
 COMMENT ON COLUMN :"schema".report_views.built_as IS 'Fingerprint of the definition it was last built from; null: not built yet';
 COMMENT ON COLUMN :"schema".report_views.built_at IS 'When it was last built';
-COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type or array was first seen';
 
 CREATE TABLE :"schema".report_columns (
     view_id    integer NOT NULL REFERENCES :"schema".report_views (id),
@@ -70,7 +68,6 @@ CREATE TABLE :"schema".report_columns (
     name       text COLLATE "C" NOT NULL,
     path       text[] COLLATE "C" NOT NULL,
     type       text COLLATE "C" NOT NULL CHECK (type IN ('number', 'boolean', 'date', 'timestamp', 'text', 'json')),
-    decided_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (view_id, position),
     UNIQUE (view_id, name)
 );
@@ -80,7 +77,6 @@ COMMENT ON COLUMN :"schema".report_columns.position IS 'Position of the column, 
 COMMENT ON COLUMN :"schema".report_columns.name IS 'Name of the column';
 COMMENT ON COLUMN :"schema".report_columns.path IS 'Keys that lead to the field, from the document or the element of the array';
 COMMENT ON COLUMN :"schema".report_columns.type IS 'Type as which the value is read: number, boolean, date, timestamp, text, json';
-COMMENT ON COLUMN :"schema".report_columns.decided_at IS 'When the field, or a value of this type, was first seen';
 
 CREATE TABLE :"schema".report_shapes (
     document_type_slug text COLLATE "C" PRIMARY KEY,

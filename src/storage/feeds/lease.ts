@@ -85,7 +85,6 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
       UPDATE ${tables.feeds} AS feed SET
         base_url = ${feed.baseUrl}, -- differs only if nothing was read from the old one
         filters = settings.filters,
-        filters_since = CASE WHEN feed.filters <> settings.filters THEN clock_timestamp() ELSE feed.filters_since END,
         filters_widened_at = CASE WHEN ${ARE_WIDENED}
           -- Not before a pass that has begun, also if the clock was set back since.
           THEN GREATEST(clock_timestamp(), (SELECT max(begun_at) FROM ${tables.passes} AS pass WHERE pass.feed = feed.name))
