@@ -17,9 +17,7 @@ export type CutKind = 'reset' | 'end' | 'half-close' | 'silence';
 
 /** Network conditions, which take effect immediately on every connection. */
 export interface NetworkConditions {
-  /** Delay of each chunk. */
-  readonly latencyMs: number;
-  /** Additional delay of chunks to the server. */
+  /** Delay of each chunk to the server. */
   readonly latencyToServerMs: number;
   /** Forwards bytes in small pieces; null: in chunks as received. */
   readonly drip: { readonly bytes: number; readonly everyMs: number } | null;
@@ -27,7 +25,7 @@ export interface NetworkConditions {
   readonly blackhole: boolean;
 }
 
-const CLEAR: NetworkConditions = { latencyMs: 0, latencyToServerMs: 0, drip: null, blackhole: false };
+const CLEAR: NetworkConditions = { latencyToServerMs: 0, drip: null, blackhole: false };
 
 /** One connection through the proxy. */
 export class ProxiedConnection {
@@ -91,9 +89,9 @@ export class ProxiedConnection {
 
   /** Forwards a chunk. Returns false if the connection ended. */
   async #passChunk(from: Side, bytes: Buffer, sink: Socket): Promise<boolean> {
-    const { latencyMs, latencyToServerMs } = this.conditions();
-    const heldBackMs = latencyMs + (from === 'client' ? latencyToServerMs : 0);
-    if (heldBackMs > 0) await sleep(heldBackMs, undefined, { signal: this.#stop.signal });
+    const { latencyToServerMs } = this.conditions();
+    if (latencyToServerMs > 0 && from === 'client')
+      await sleep(latencyToServerMs, undefined, { signal: this.#stop.signal });
     if (this.conditions().blackhole) this.silent = true;
     if (this.silent || this.#finished.has(from)) {
       this.lost[from] += bytes.length;
@@ -252,17 +250,5 @@ export function afterBytes(side: Side, count: number): CutPoint {
     const before = seen;
     seen += bytes.length;
     return seen >= count ? count - before : null;
-  };
-}
-
-/** Returns the point after the first occurrence of a text that one side sends. */
-export function afterText(side: Side, text: string): CutPoint {
-  let seen = Buffer.alloc(0);
-  return (from, bytes) => {
-    if (from !== side) return null;
-    const before = seen.length;
-    seen = Buffer.concat([seen, bytes]);
-    const found = seen.indexOf(text);
-    return found === -1 ? null : found + Buffer.byteLength(text) - before;
   };
 }

@@ -63,8 +63,6 @@ describe('reconcile', () => {
   const finish = async (kind: 'recent' | 'full') => {
     expect(await commit(await next(kind), { end: 'yes' })).toMatchObject({ kind: 'committed' });
   };
-  const reconciledAsOf = async () =>
-    (await bench.rows<{ at: Date | null }>(sql`SELECT reconciled_as_of AS at FROM ${tables.feeds}`))[0]?.at;
 
   it('requests a recent pass over the configured window for the daemon to run, also after one has finished', async () => {
     await caughtUp();
@@ -89,59 +87,6 @@ describe('reconcile', () => {
     });
     await run('--until 2026-01-03', { SCANFEED_RECONCILE_WINDOW: '5h' });
     expect((await rows()).at(-1)).toMatchObject({ since: new Date('2026-01-02T19:00:00Z') });
-  });
-
-  it('does not change the freshness when it has an end', async () => {
-    await caughtUp();
-    await run('--until 1h');
-    expect(await rows()).toMatchObject([{ complete_as_of: null }]);
-    await finish('recent');
-    expect(await reconciledAsOf()).toBe(null);
-    await run('');
-    await finish('recent');
-    expect(await reconciledAsOf()).toBeInstanceOf(Date);
-  });
-
-  it('cancels an unfinished recent pass, fences its page in transit, and keeps the lease', async () => {
-    await caughtUp();
-    await run('--since 3d');
-    const before = await next('recent');
-    await run('');
-    expect(await commit(before)).toEqual({ kind: 'fenced' });
-    expect(await passes()).toEqual([
-      { kind: 'recent', state: 'cancelled', cursor: null, hours: 72 },
-      { kind: 'recent', state: 'unfinished', cursor: null, hours: 2 },
-    ]);
-    expect(await bench.isHeld(feed.lease)).toBe(true);
-    expect(await commit(await next('recent'))).toMatchObject({ kind: 'committed' });
-  });
-
-  it('deletes finished passes before the last one', async () => {
-    await caughtUp();
-    for (const hours of [1, 2, 3]) {
-      await run(`--since ${hours}h`);
-      await finish('recent');
-    }
-    await run('--full');
-    expect(await passes()).toMatchObject([
-      { kind: 'recent', state: 'finished', hours: 2 },
-      { kind: 'recent', state: 'finished', hours: 3 },
-      { kind: 'full', state: 'unfinished' },
-    ]);
-  });
-
-  it('reads up to the last delivery when the clock of the service is ahead', async () => {
-    const ahead = new Date(Date.now() + HOUR);
-    await feed.commit([entryJson()], {
-      freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: ahead },
-    });
-    expect(JSON.parse((await run('--json')).out)).toMatchObject({
-      feed: 'default',
-      kind: 'recent',
-      until: new Date(ahead.getTime() + 1).toISOString(),
-      finishedAt: null,
-      joined: false,
-    });
   });
 
   it('requests a full pass from the start of the feed, and joins an unfinished one', async () => {

@@ -33,19 +33,6 @@ test('reads again from the new position, and keeps stored runs, when the feed is
   expect(await database.query(kept, [lost])).toEqual(before);
 });
 
-test('runs a recent pass immediately when a command requests it', async () => {
-  const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
-  const unfinished = () => database.query('SELECT FROM scanfeed.passes WHERE finished_at IS NULL');
-  // The first pass is due immediately after the start of the feed.
-  await eventually(() => database.query('SELECT FROM scanfeed.passes')).toHaveLength(1);
-  await eventually(unfinished).toEqual([]);
-  const [lost] = scanIds;
-  await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
-  expect(await command('reconcile', '--since', '1h')).toMatchObject({ code: 0, stderr: '' });
-  await eventually(stored).toContain(lost);
-  await eventually(unfinished).toEqual([]);
-});
-
 test('continues after a change of the address of the service when the feed is forgotten', async () => {
   const { service, daemon, env, stored } = await startBench();
   await daemon.stop();
@@ -74,14 +61,4 @@ test('shows no differences when verify runs while it is writing', async () => {
   const { service, command } = await startBench();
   service.set({ newRunsPerSecond: 200 });
   expect(await command('verify', '--since', '30d', '--json')).toMatchObject({ code: 0 });
-});
-
-test('prints help with examples when a command is run with --help', async () => {
-  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'forget', 'reconcile', 'backfill']) {
-    const program = bench.program([name, '--help']);
-    expect(await program.exited).toMatchObject({ code: 0 });
-    expect(program.stdout).toMatch(
-      new RegExp(`^Usage: scanfeed ${name} (?:.|\\n)+\\nExamples:\\n(?:.|\\n)*\\$ .*scanfeed ${name}`),
-    );
-  }
 });

@@ -294,43 +294,6 @@ describe('verify', () => {
     );
   });
 
-  it('continues when the filters hide whole pages', async () => {
-    emulator.set({ scanLimit: 5 });
-    emulator.appendCount(40, { environment: 'test', deliveredAt: hoursAgo(3) });
-    await sync();
-    const scanId = deliver();
-    expect(await differences()).toMatchObject([{ scanId, what: 'missing' }]);
-  });
-
-  it('reads to the end when cursors change with every poll', async () => {
-    emulator.set({ cursors: 'moving' });
-    for (let n = 0; n < 210; n += 1) deliver();
-    await sync();
-    expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^210 entries/) });
-  });
-
-  describe('verify of a feed whose last page has no cursor', () => {
-    it.each([1, 6])('reads to the end when the page limit is %i', async (limit) => {
-      for (let n = 0; n < 6; n += 1) deliver();
-      await sync();
-      emulator.set({ endCursor: 'null' });
-      const env = { SCANFEED_PAGE_LIMIT: String(limit) };
-      expect(await run('--since 24h', { env })).toMatchObject({
-        exitCode: 0,
-        out: expect.stringMatching(/^6 entries/),
-      });
-    });
-
-    it('continues when a short page in the middle once has no cursor', async () => {
-      emulator.appendCount(3, { environment: 'test', deliveredAt: hoursAgo(3) });
-      for (let n = 0; n < 6; n += 1) deliver();
-      await sync();
-      emulator.set({ scanLimit: 5, endCursor: 'null' });
-      emulator.addFault({ kind: 'missing-cursor', operation: 'feed', next: 1 });
-      expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^6 entries/) });
-    });
-  });
-
   it('writes nothing', async () => {
     const scanId = deliver();
     deliver({ status: 'unheard of' });

@@ -26,13 +26,3 @@ test('stores runs when the admin port is in use, and listens once it is free', a
   expect(await daemon.adminUrl()).toBe(`http://127.0.0.1:${port}`);
   await daemon.catchesUp();
 });
-
-test('ends on SIGTERM while the admin port is in use', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const taken = bench.daemon(bench.environment(service, database));
-  const port = new URL(await taken.adminUrl()).port;
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_ADMIN_PORT: port });
-  await daemon.logs('admin address unavailable, retrying');
-  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-});

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { entryJson, raw } from '../../support/entries.js';
 import { useProgram } from '../../support/program/bench.js';
-import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
@@ -32,21 +31,3 @@ test.each([
     expect(daemon.logged('quarantined entries')).toMatchObject([{ level: 'warn', entries: 1 }]);
   },
 );
-
-test('continues the feed, and stores the result later, when a result cannot be loaded', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const [scanId] = service.deliver(1, { truncated: 'data' }) as [string];
-  service.answerRun(scanId, { status: 404, body: '{"error":"Unbekannt."}', times: 3 });
-  service.deliver(5);
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
-    SCANFEED_PENDING_RETRY_INTERVAL: '100ms',
-    SCANFEED_REQUEST_TIMEOUT: '1s',
-  });
-  await eventually(() => daemon.metric('scanfeed_truncated_results_total{outcome="pending"}')).toBe(1);
-  await daemon.reaches({ pendingResults: 0, runsWritten: 7 });
-  expect(await database.query('SELECT result_state, data FROM scanfeed.runs WHERE scan_id = $1', [scanId])).toEqual([
-    { result_state: 'complete', data: { text: bench.secrets.document } },
-  ]);
-});

@@ -84,17 +84,6 @@ test('holds when the password is refused, and uses a new one in its file without
   await expectStarted(daemon);
 });
 
-test('holds while the role may not log in', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  await asAdministrator(`ALTER ROLE ${database.role} NOLOGIN`);
-  bench.afterwards(() => asAdministrator(`ALTER ROLE ${database.role} LOGIN`));
-  const daemon = bench.daemon(bench.environment(service, database));
-  await expectWaiting(daemon, 'authentication');
-  await asAdministrator(`ALTER ROLE ${database.role} LOGIN`);
-  await expectStarted(daemon);
-});
-
 test('waits when the database does not exist yet', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
@@ -119,20 +108,6 @@ test('holds when it may not migrate an empty database, until it is migrated', as
   await expectStarted(daemon);
 });
 
-test('holds and writes nothing when the schema is of a newer release', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = bench.environment(service, database);
-  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
-  await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
-  const daemon = bench.daemon(env);
-  await expectWaiting(daemon, 'schema');
-  expect((await daemon.status()).currentErrors[0]?.message).toContain('run the newer release');
-  expect(await database.query('SELECT FROM scanfeed.feeds')).toEqual([]);
-  await database.query('DELETE FROM scanfeed.migrations WHERE version = 9999');
-  await expectStarted(daemon);
-});
-
 test('stops writing when the schema becomes too new while it runs', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
@@ -152,22 +127,4 @@ test('stops writing when the schema becomes too new while it runs', async () => 
   await database.query('DELETE FROM scanfeed.migrations WHERE version = 9999');
   await daemon.catchesUp();
   await daemon.reaches({ runsWritten: 10 });
-});
-
-test('loses nothing when the server ends connections in the middle of a history', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  service.deliver(400);
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '10' });
-  for (const pages of [5, 10, 15]) {
-    await service.requests.next(() => service.requests.count('feed') >= pages);
-    await database.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'scanfeed'`,
-    );
-  }
-  await daemon.catchesUp();
-  await daemon.reaches({ initialSyncComplete: true });
-  expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 400 }]);
-  expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
-  expect(daemon.stderr).toBe('');
 });

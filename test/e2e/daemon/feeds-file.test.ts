@@ -84,26 +84,6 @@ test('follows each feed of the file with its own key and schema, and reports eac
   expect(leases).toEqual([{ lease_holder: null }, { lease_holder: null }]);
 });
 
-test('starts added feeds, gives back the leases of removed ones and restarts changed ones alone when the file changes', async () => {
-  const { database, writeFeeds, entry, start } = await setup({ areOne: true });
-  await writeFeeds(entry('north'), entry('south'), entry('east'));
-  const daemon = start();
-  await caughtUp(daemon).toEqual(['east', 'north', 'south']);
-  const epochs = () =>
-    database.query<{ name: string; lease_epoch: string; held: boolean }>(
-      'SELECT name, lease_epoch, lease_holder IS NOT NULL AS held FROM scanfeed.feeds ORDER BY name',
-    );
-  await writeFeeds(entry('north'), entry('south', '  pollInterval: 70ms\n'), entry('west'));
-  await eventually(epochs).toEqual([
-    { name: 'east', lease_epoch: '1', held: false },
-    { name: 'north', lease_epoch: '1', held: true },
-    { name: 'south', lease_epoch: '2', held: true },
-    { name: 'west', lease_epoch: '1', held: true },
-  ]);
-  await caughtUp(daemon).toEqual(['north', 'south', 'west']);
-  expect((await daemon.get('/metrics')).body).not.toContain('feed="east"');
-});
-
 test('holds a feed whose schema belongs to another organization, and stores nothing of it', async () => {
   const { database, writeFeeds, entry, start } = await setup();
   await writeFeeds(entry('north'), entry('south', '  schema: south\n'));

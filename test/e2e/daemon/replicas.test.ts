@@ -157,18 +157,3 @@ test('a commit changes nothing when it arrives after the lease has expired', asy
   expect(await countRuns(database)).toBe(delivered.length);
   expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
 });
-
-test('two feeds share a database, each with its own leader', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  service.deliver(20);
-  service.deliver(10, { environment: 'test' });
-  const env = bench.environment(service, database);
-  const production = bench.daemon({ ...env, SCANFEED_FEED: 'production' });
-  const trial = bench.daemon({ ...env, SCANFEED_FEED: 'trial', SCANFEED_ENVIRONMENT: 'test' });
-  await production.catchesUp();
-  await trial.catchesUp();
-  expect(await leadersOf([production, trial])).toHaveLength(2);
-  expect(await production.status()).toMatchObject({ feed: 'production', runsWritten: 20 });
-  expect(await trial.status()).toMatchObject({ feed: 'trial', runsWritten: 10 });
-});

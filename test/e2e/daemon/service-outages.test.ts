@@ -74,21 +74,6 @@ test('waits when the service is unavailable at the start and later, and logs eac
   await daemon.reaches({ runsWritten: 10 });
 });
 
-test('waits for the duration of Retry-After', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  service.deliver(5);
-  const times: number[] = [];
-  service.requests.observe(() => times.push(performance.now()));
-  service.addFault({ kind: 'status', status: 503, retryAfter: 2, next: 1 });
-  const daemon = bench.daemon(bench.environment(service, database));
-  await daemon.catchesUp();
-  const [refused, next] = times as [number, number];
-  expect(next - refused).toBeGreaterThanOrEqual(1_990);
-  expect(await daemon.metric('scanfeed_errors_total{stage="feed",kind="http_503"}')).toBe(1);
-  expect(daemon.logged('failed, retrying')).toHaveLength(1);
-});
-
 test('holds when the key is refused, quotes the service, and uses a new key in its file without a restart', async () => {
   const [refused, second] = [canary('refused-key'), canary('second-key')];
   bench.hide({ refused, second });

@@ -26,17 +26,6 @@ test('reports all wrong settings with the allowed values and without secrets, an
   ]);
 });
 
-test('names each required setting when none is set', async () => {
-  const daemon = bench.daemon({});
-  expect(await daemon.exited).toEqual({ code: 78, signal: null });
-  expect(daemon.stdout).toBe('');
-  expect(daemon.stderr.match(/^ {2}\w+ is not set/gm)?.sort()).toEqual([
-    '  DATABASE_URL is not set',
-    '  SCANFEED_API_KEY is not set',
-    '  SCANFEED_BASE_URL is not set',
-  ]);
-});
-
 test('warns of an unknown name with the most similar setting, and runs', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();

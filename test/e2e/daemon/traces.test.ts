@@ -36,15 +36,3 @@ test('sends the life of each committed page to a collector, of the feed and of p
   for (const secret of Object.values(bench.secrets)) expect(collector.text()).not.toContain(secret);
   for (const { nextCursor } of service.asked) if (nextCursor) expect(collector.text()).not.toContain(nextCursor);
 });
-
-test('a missing collector does not disturb the feed', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  service.deliver(20);
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-  });
-  await daemon.reaches({ caughtUp: true, runsWritten: 20 });
-  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-});
