@@ -165,16 +165,6 @@ describe('faults', () => {
     expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
   });
 
-  it('reject every cursor issued before, but no later one, when cursors are invalidated', async () => {
-    const { get, page, emulator } = await setup({ history: 3 });
-    const { nextCursor: old } = await page('limit=1');
-    emulator.invalidateCursors();
-    expect((await get(`/scans?cursor=${old}`)).status).toBe(400);
-    const { nextCursor } = await page('limit=1');
-    expect(nextCursor).not.toBe(old);
-    expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
-  });
-
   it('leave nextCursor empty, missing or unchanged', async () => {
     const { get, page, emulator } = await setup({ history: 9 });
     const { nextCursor } = await page('limit=1');

@@ -21,16 +21,6 @@ describe('states and transitions (interface 3)', () => {
     expect(ids((await page(`cursor=${before.nextCursor}`)).items)).toEqual([scanId]);
   });
 
-  it('has data when recognition succeeds', async () => {
-    const { submit, get, advance } = await setup();
-    const { scanId } = (await submit(form())).json;
-    advance(60_000);
-    const { json } = await get(`/scans/${scanId}`);
-    expect(json.data).toMatchObject({ belegart: 'Rechnung' });
-    expect(json).not.toHaveProperty('failureReason');
-    expect(json).not.toHaveProperty('error');
-  });
-
   it('has failureReason and a German error instead of data when recognition fails', async () => {
     const { submit, page, advance } = await setup({ switches: { failureShare: 1 } });
     await submit(form());

@@ -72,14 +72,6 @@ describe('single run (interface 4.3)', () => {
     expect((await get(`/scans/${id}?markdown=true`)).json.markdown).toMatch(/^# /);
   });
 
-  it('has failureReason and error when the run failed', async () => {
-    const { emulator, get } = await setup();
-    const [run] = emulator.appendRuns([{ status: 'failed', failureReason: 'timeout', error: 'Zeit überschritten.' }]);
-    const { json } = await get(`/scans/${run?.scanId}`);
-    expect(json).toMatchObject({ status: 'failed', failureReason: 'timeout', error: 'Zeit überschritten.' });
-    expect(json).not.toHaveProperty('data');
-  });
-
   it('shows a generated run as processing, and answers 404 before it was submitted', async () => {
     const options = { switches: { newRunsPerSecond: 0.01, processingMs: 10_000 } };
     const ahead = await setup(options);

@@ -117,10 +117,4 @@ describe('errors (interface 7)', () => {
     expect((await get('/scans/')).status).toBe(404);
     expect((await submit(form(), '/x')).status).not.toBe(202);
   });
-
-  it('answers 200 when a run failed', async () => {
-    const { emulator, get } = await setup();
-    const [run] = emulator.appendRuns([{ status: 'failed' }]);
-    expect((await get(`/scans/${run?.scanId}`)).status).toBe(200);
-  });
 });

@@ -81,13 +81,6 @@ describe('followFeed', () => {
     expect(await all(follow({ signal: stop.signal }))).toEqual([]);
   });
 
-  it('does not stop when the filters hide a whole page', async () => {
-    const { emulator, toTheEnd } = await open({ switches: { scanLimit: 5 } });
-    emulator.appendCount(12, { environment: 'prod' });
-    const [hidden] = emulator.appendCount(1, { environment: 'test' });
-    expect((await toTheEnd({ environment: 'test' })).scanIds).toEqual([hidden?.scanId]);
-  });
-
   it('retries temporary failures and reports them', async () => {
     const { emulator, failures, toTheEnd } = await open({ history: 5 });
     emulator.addFault({ kind: 'status', status: 503, next: 2 });
@@ -148,13 +141,6 @@ describe('followFeed', () => {
     expect((await toTheEnd({ limit: 40 })).scanIds).toHaveLength(40);
     const small = await open({ history: 1 }, { maxResponseBytes: 100 });
     await expect(small.toTheEnd()).rejects.toMatchObject({ kind: 'too_large' });
-  });
-
-  it.each([1, 3, 6])('finds the end when the last page has no cursor and the limit is %i', async (limit) => {
-    const { toTheEnd } = await open({ history: 6, switches: { endCursor: 'null' } });
-    const { pages, scanIds } = await toTheEnd({ limit });
-    expect(new Set(scanIds).size).toBe(6);
-    expect(pages.at(-1)).toMatchObject({ atEnd: true, entries: [] });
   });
 
   it.each(['missing-cursor', 'empty-cursor', 'stuck-cursor'] as const)(

@@ -193,13 +193,6 @@ describe('the admin server', () => {
     expect(rendered).toBeLessThanOrEqual(1 + (performance.now() - begun) / (20 * RENDERING_MS));
   });
 
-  test('serves the status as JSON', async () => {
-    const { get } = await start();
-    const { status, headers, body } = await get('/status.json?pretty');
-    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
-    expect(JSON.parse(body)).toEqual(REPORT);
-  });
-
   test('serves the runbooks as pages whose links lead to each other, to the status and to the documentation', async () => {
     const { get, log } = await start();
     const names = (await readdir('docs/runbooks')).filter((name) => name !== 'README.md');

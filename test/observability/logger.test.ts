@@ -138,13 +138,6 @@ describe('the log', () => {
     expect(lines.join('')).not.toContain(CANARY);
     expect(last().error).toMatchObject({ cause: { sqlstate: '22P02', constraint: 'runs_pkey' } });
   });
-
-  test('logs the stack of an error only at level debug', () => {
-    const [info, debug] = [logged('info'), logged('debug')];
-    for (const { logger } of [info, debug]) logger.error('failed', { error: new Error('x') });
-    expect(info.last().error).not.toHaveProperty('stack');
-    expect(debug.last().error).toHaveProperty('stack', expect.stringContaining('    at '));
-  });
 });
 
 describe('an error in the log', () => {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { everythingOccurred, testMetrics } from '../support/observed.js';
@@ -75,22 +74,5 @@ describe('docs/metrics.md', () => {
     );
     const listed = [...REFERENCE.matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`);
     expect(listed.sort()).toEqual(live.sort());
-  });
-});
-
-const hasPromtool = spawnSync('promtool', ['--version']).error === undefined;
-
-// Under CI its absence is a failure.
-test('the exposition passes `promtool check metrics`', async ({ skip }) => {
-  skip(!hasPromtool && !process.env.CI, 'promtool is not installed');
-  const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
-  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-    input: text,
-    encoding: 'utf8',
-  });
-  expect({ error, status, output: `${stdout ?? ''}${stderr ?? ''}` }).toEqual({
-    error: undefined,
-    status: 0,
-    output: '',
   });
 });

@@ -48,17 +48,6 @@ describe('metrics', () => {
     expect(await sample('scanfeed_revision_conflicts_total')).toBe(12);
   });
 
-  test('count results, reconciliation and resets', async () => {
-    const { metrics, sample } = testMetrics();
-    metrics.truncated('resolved', 7);
-    metrics.reconciled({ first: 2, later: 3 });
-    metrics.cursorReset();
-    expect(await sample('scanfeed_truncated_results_total{outcome="resolved"}')).toBe(7);
-    expect(await sample('scanfeed_reconcile_found_total{revision="first"}')).toBe(2);
-    expect(await sample('scanfeed_reconcile_found_total{revision="later"}')).toBe(3);
-    expect(await sample('scanfeed_cursor_resets_total')).toBe(1);
-  });
-
   test('count unknown label values as other', async () => {
     const { metrics, sample } = testMetrics();
     metrics.failed('feed', 'http_599');
@@ -265,31 +254,6 @@ describe('the metrics of the feeds of a file', () => {
     const { state, failures, passes } = testMetrics();
     metrics.addFeed('feed-0', { state, failures, passes });
     expect((await lines()).filter((line) => line.includes('feed-0')).length).toBeGreaterThan(5);
-  });
-
-  test('have series of a pass only while it is being read', async () => {
-    const { added, lines } = setup(2);
-    const passes = async () => (await lines()).filter((line) => line.startsWith('scanfeed_pass_entries_per_second'));
-    expect(await passes()).toEqual([]);
-    const progress = { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 7, secondsLeft: null } };
-    added[1]?.passes.update('recent', progress);
-    expect(await passes()).toEqual(['scanfeed_pass_entries_per_second{feed="feed-1",pass="recent"} 7']);
-    added[1]?.passes.update('recent', null);
-    expect(await passes()).toEqual([]);
-  });
-
-  test('have series of a stage only while it fails, and not long after a retry was due', async () => {
-    const { added, lines, clock } = setup(2);
-    const failing = async () => (await lines()).filter((line) => line.startsWith('scanfeed_failing'));
-    expect(await failing()).toEqual([]);
-    added[1]?.failures.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1_000);
-    expect(await failing()).toEqual(['scanfeed_failing{feed="feed-1",stage="feed",kind="http_401"} 1']);
-    clock.advance(1_000 + 15 * 60_000);
-    expect(await failing()).toEqual([]);
-    clock.advance(-1);
-    expect(await failing()).toHaveLength(1);
-    added[1]?.failures.recovered('feed');
-    expect(await failing()).toEqual([]);
   });
 
   test('are at most 15,000 lines for a thousand feeds', async () => {

@@ -38,14 +38,6 @@ test('the report lists an outage until its recovery, and each failure is counted
   expect(report().currentErrors).toEqual([]);
 });
 
-test('logs a failure as an error when it needs action, and counts a bug as internal', async () => {
-  const { observer, sample, log } = observed();
-  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1);
-  observer.failed('lease', new TypeError('undefined is no function'), 1);
-  expect(log.lines.map(({ level }) => level)).toEqual(['error', 'warn']);
-  expect(await sample('scanfeed_errors_total{stage="lease",kind="internal"}')).toBe(1);
-});
-
 test('the last poll and the last commit are not older than the data, which each commit reports', async () => {
   const { observer, report, sample } = observed();
   const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));

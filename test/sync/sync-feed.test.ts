@@ -101,13 +101,6 @@ describe('syncFeed', () => {
     expect(new Set(cursors(service))).toEqual(new Set([start]));
   });
 
-  it('stores the highest revision, whatever the order of delivery', async () => {
-    const { service, store, follow } = bench();
-    for (const revision of [2, 1, 3, 2]) service.feed.push(entryJson({ scanId: 'a', revision }));
-    await follow(1_000);
-    expect(store.rows.get('a')?.revision).toBe(3);
-  });
-
   it('is not held when a rewind reads many known bad entries again', async () => {
     const failures: unknown[] = [];
     const { service, store, follow } = bench({ observer: { failed: (_stage, error) => failures.push(error) } });

@@ -127,11 +127,6 @@ describe('errors', () => {
       });
     }));
 
-  it('are retried when the server cannot be reached', () =>
-    withPool({ connection: { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' } }, async (database) => {
-      await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
-    }));
-
   it.each([
     ['a wrong password', { password: 'canary-wrong' }, 'refused the password of the role "', '28P01'],
     [

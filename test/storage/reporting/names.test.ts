@@ -47,15 +47,6 @@ describe('the name of a key', () => {
   });
 });
 
-describe('columnName', () => {
-  it('is prefixed, marked or numbered when its words form a name that is not free', () => {
-    expect(columnName(['scanId'], '', new Set(), RULES)).toBe('data_scan_id');
-    expect(columnName(['currentDate'], '', new Set(), RULES)).toBe('current_date_');
-    expect(columnName(['lieferant', 'ustId'], '', new Set(), RULES)).toBe('lieferant_ust_id');
-    expect(columnName(['lieferantUstId'], '', new Set(['lieferant_ust_id']), RULES)).toBe('lieferant_ust_id_2');
-  });
-});
-
 describe('viewName', () => {
   it('ends in _history when the name has to be truncated', () => {
     const taken = new Set([viewName('x'.repeat(60), [], new Set())]);

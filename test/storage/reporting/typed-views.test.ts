@@ -124,16 +124,6 @@ describe('a typed view', () => {
       { scan_id: 'scan-7', productive: 'false', a: null },
     ]);
   });
-
-  it('has a comment with the field on each column when it is built', async () => {
-    await store({ lieferant: { ustId: 'DE1' } });
-    await build();
-    const rows = await bench.rows(sql<{ name: string; comment: string | null }>`
-      SELECT attname AS name, col_description(attrelid, attnum) AS comment FROM pg_attribute
-      WHERE attrelid = 'scanfeed_reporting.document_rechnung'::regclass AND attnum > 0`);
-    expect(rows.filter(({ comment }) => comment === null)).toEqual([]);
-    expect(rows.find(({ name }) => name === 'lieferant_ust_id')?.comment).toBe('Field lieferant → ustId');
-  });
 });
 
 describe('a typed view', () => {
