@@ -1,9 +1,9 @@
 import type { FeedRequest, FeedStart, RawPage, SyncObserver } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext, silentObserver } from './engine.js';
+import { silentObserver } from './engine.js';
 import { entryJson, pageJson } from './entries.js';
+import { followFor } from './follow-for.js';
 import { rawPage } from './pages.js';
 import { VirtualClock } from './virtual-clock.js';
 
@@ -49,23 +49,15 @@ export function filteredFeed(
     );
   };
   const follow = async (ms: number, fullIntervalMs: number | null = null) => {
-    const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: 60_000, fullIntervalMs };
-    const following = syncFeed(
-      engineContext({
-        clock,
-        service,
-        store,
-        reconcile,
-        pageSize,
-        pollIntervalMs: POLL_MS,
-        observer: silentObserver(observed),
-      }),
-      stop.signal,
-    );
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    await followFor(ms, clock, {
+      service,
+      store,
+      reconcile,
+      pageSize,
+      pollIntervalMs: POLL_MS,
+      observer: silentObserver(observed),
+    });
   };
   const feed = () => store.feeds.get('default');
   const lagMs = () => clock.now() - (feed()?.completeAsOf ?? Number.NaN);

@@ -3,12 +3,12 @@ import { UNFILTERED } from '../../src/core/feed-filters.js';
 import { findEnding } from '../../src/sync/page/end-of-feed.js';
 import { walkFeed } from '../../src/sync/page/walk-feed.js';
 import type { AnsweringCache, RawPage } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext, silentObserver } from '../support/engine.js';
+import { silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { DEFAULT_FILTERS } from '../support/filters.js';
+import { startFollowing } from '../support/follow-for.js';
 import { polledPage, rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
@@ -53,11 +53,7 @@ it.each([
     const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
     let completeAsOf = 0;
     const observer = silentObserver({ freshness: (read) => (completeAsOf = read.dataCompleteAsOf?.getTime() ?? 0) });
-    const stop = new AbortController();
-    const following = syncFeed(
-      engineContext({ clock, service: cached(service, clock, maxAgeMs), store, observer, pollIntervalMs }),
-      stop.signal,
-    );
+    const stop = startFollowing(clock, { service: cached(service, clock, maxAgeMs), store, observer, pollIntervalMs });
     await clock.advance(10_000);
     for (let n = 0; n < 5; n += 1) {
       const deliveredAt = clock.now();
@@ -69,8 +65,7 @@ it.each([
       expect(store.rows.has(`scan-${n}`)).toBe(true);
     }
     expect(completeAsOf).toBeGreaterThan(clock.now() - maxAgeMs - 20_000);
-    stop.abort();
-    await clock.run(following);
+    await stop();
   },
 );
 

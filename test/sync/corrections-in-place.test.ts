@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext } from '../support/engine.js';
 import { entryJson } from '../support/entries.js';
+import { followFor } from '../support/follow-for.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
@@ -22,12 +21,8 @@ function bench(before: (request: FeedRequest, signal: AbortSignal) => Promise<vo
     entryJson({ scanId: `scan-${index}`, revision, deliveredAt: new Date(deliveredAt).toISOString() });
   service.feed.push(...Array.from({ length: 40 }, (_, index) => entry(index)));
   const follow = async (ms: number, fullIntervalMs: number | null) => {
-    const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: HOUR_MS, fullIntervalMs };
-    const following = syncFeed(engineContext({ clock, service, store, reconcile, maxHeldPages: 1 }), stop.signal);
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    await followFor(ms, clock, { service, store, reconcile, maxHeldPages: 1 });
   };
   return { clock, service, store, entry, follow };
 }

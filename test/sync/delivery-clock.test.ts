@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
+import { startFollowing } from '../support/follow-for.js';
 import { rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
@@ -52,8 +51,7 @@ async function readBacklog({ deliveredAt, sendsDate }: World, known: number, bac
   };
   deliver(known);
   await clock.advance(MINUTE);
-  const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, pageSize: PAGE, maxPageCommits: 1 }), stop.signal);
+  const stop = startFollowing(clock, { service, store, pageSize: PAGE, maxPageCommits: 1 });
   await clock.advance(MINUTE);
   failing = true;
   for (let n = 0; n < backlog; n += 1) {
@@ -63,8 +61,7 @@ async function readBacklog({ deliveredAt, sendsDate }: World, known: number, bac
   const before = commits.length;
   failing = false;
   await clock.advance(5 * MINUTE);
-  stop.abort();
-  await clock.run(following);
+  await stop();
   return { rows: store.rows.size, before, commits };
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import type { CommitOutcome, PageCommit, PollOutcome } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext, silentObserver } from '../support/engine.js';
+import { silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
+import { startFollowing } from '../support/follow-for.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const PAGE = 10;
@@ -62,11 +62,9 @@ async function follow(options: Options) {
     },
     failed: (_, error) => failures.push(error),
   });
-  const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, budget, observer }), stop.signal);
+  const stop = startFollowing(clock, { service, store, budget, observer });
   while (store.feeds.get('default')?.endReachedAt == null) await clock.advance(10);
-  stop.abort();
-  await clock.run(following);
+  await stop();
   expect(budget.reservedBytes).toBe(0);
   return { events, requests: service.requests.length, polls, failures, inserted, stored: store.rows.size };
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { StoredPage } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext, silentObserver } from '../support/engine.js';
+import { silentObserver } from '../support/engine.js';
 import { entryJson } from '../support/entries.js';
+import { followFor } from '../support/follow-for.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const POLL_MS = 30;
@@ -28,12 +28,8 @@ test('reports when each page was polled, received, completed and committed', asy
   );
   service.runs.set('scan-2', entryJson({ scanId: 'scan-2' }));
   const stored: StoredPage[] = [];
-  const stop = new AbortController();
   const observer = silentObserver({ pageStored: (page) => void stored.push(page) });
-  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
-  await clock.advance(2_000);
-  stop.abort();
-  await clock.run(following);
+  await followFor(2_000, clock, { service, store, observer });
 
   const [first] = stored;
   expect(first).toMatchObject({ reading: 'feed', polls: [{ items: 2 }], counts: { inserted: 2 } });

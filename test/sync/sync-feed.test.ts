@@ -1,44 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
-import { syncFeed } from '../../src/sync/sync-feed.js';
 import { StoreFailure } from '../simulation/model-failure.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { type EngineOptions, engineContext, silentObserver } from '../support/engine.js';
+import { type EngineOptions, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
+import { followFor, startFollowing } from '../support/follow-for.js';
 import { rawPage } from '../support/pages.js';
 import { cases } from '../support/thorough.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
-interface Bench {
-  readonly clock: VirtualClock;
-  readonly service: ModelService;
-  readonly store: ModelStore;
-  /** Starts to follow the feed; the answer stops it. */
-  start(over?: EngineOptions): () => Promise<void>;
-  /** Follows the feed for this much virtual time, then stops. */
-  follow(ms: number, over?: EngineOptions): Promise<void>;
-}
-
-function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}): Bench {
+function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}) {
   const clock = new VirtualClock();
   const service = new ModelService(options.service);
   const store = new ModelStore(clock.monotonic);
-  const start = (over: EngineOptions = {}) => {
-    const stop = new AbortController();
-    const context = engineContext({ clock, service, store, observer: silentObserver(options.observer), ...over });
-    const following = syncFeed(context, stop.signal);
-    return () => {
-      stop.abort();
-      return clock.run(following);
-    };
-  };
-  const follow = async (ms: number, over: EngineOptions = {}) => {
-    const stop = start(over);
-    await clock.advance(ms);
-    await stop();
-  };
+  const parts = { service, store, observer: silentObserver(options.observer) };
+  const start = (over: EngineOptions = {}) => startFollowing(clock, { ...parts, ...over });
+  const follow = (ms: number, over: EngineOptions = {}) => followFor(ms, clock, { ...parts, ...over });
   return { clock, service, store, start, follow };
 }
 

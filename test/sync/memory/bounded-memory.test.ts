@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { CommitCounts } from '../../../src/core/counts.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { PageCommit, SyncObserver } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
+import { followFor } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const RUN_BYTES = 1_000;
@@ -38,15 +38,7 @@ function bench(budgetBytes: number, pageSize = 20) {
     failed: (stage, error) => failures.push(`${stage} ${(error as Error).message}`),
   };
   const follow = async (ms: number) => {
-    const stop = new AbortController();
-    const context = engineContext({
-      ...{ clock, service, store, budget, observer: silentObserver(observer) },
-      pageSize,
-    });
-    const following = syncFeed(context, stop.signal);
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    await followFor(ms, clock, { service, store, budget, observer: silentObserver(observer), pageSize });
   };
   const limits = () => service.requests.flatMap((request) => (typeof request === 'string' ? [] : [request.limit]));
   const downloads = () => service.requests.filter((request) => typeof request === 'string').length;

@@ -5,11 +5,11 @@ import type { FeedContext } from '../../../src/sync/context.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../../src/sync/page/page-limit.js';
 import type { FeedService } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
+import { startFollowing } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR = 3_600_000;
@@ -31,14 +31,12 @@ function setup({ entryBytes = 0, over = () => ({}) }: Options = {}) {
   const store = new ModelStore(clock.monotonic);
   const liveness = createLiveness(clock.monotonic);
   const budget = createMemoryBudget(BUDGET);
-  const stop = new AbortController();
   const observer = silentObserver({ ticked: liveness.ticked });
   const pageLimit = createPageLimit(10, BUDGET);
-  const parts = { clock, service, store, observer, budget, pageLimit, stepMs: 1000, ...over(service) };
-  const following = syncFeed(engineContext(parts), stop.signal);
+  const parts = { service, store, observer, budget, pageLimit, stepMs: 1000, ...over(service) };
+  const stop = startFollowing(clock, parts);
   const end = () => {
-    stop.abort();
-    return clock.run(following);
+    return stop();
   };
   /** Lets an hour pass. Returns whether the loop was alive all the time. */
   const isAliveForAnHour = async () => {

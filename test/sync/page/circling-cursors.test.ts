@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { FeedRequest, FeedStart, RawPage } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields, pageJson } from '../../support/entries.js';
+import { followFor, startFollowing } from '../../support/follow-for.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -31,12 +31,8 @@ async function follow(
     await clock.sleep(commitMs, new AbortController().signal);
     return commitPage(commit);
   };
-  const stop = new AbortController();
   const reconcile = { intervalMs, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
-  const following = syncFeed(engineContext({ clock, service, store, reconcile }), stop.signal);
-  await clock.advance(MINUTES * 60_000);
-  stop.abort();
-  await clock.run(following);
+  await followFor(MINUTES * 60_000, clock, { service, store, reconcile });
   return { asked, store };
 }
 
@@ -74,16 +70,14 @@ it('does not report a circle when cursors are read again after the database lost
   service.feed.push(...Array.from({ length: 60 }, (_, n) => entryJson({ scanId: `scan-${n}` })));
   const stuckReports: boolean[] = [];
   const observer = silentObserver({ stuck: (stuck) => stuckReports.push(stuck) });
-  const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  const stop = startFollowing(clock, { service, store, observer });
   await clock.advance(30_000);
   const feed = store.feeds.get('default');
   if (feed === undefined) throw new Error('nothing was read');
   expect(feed.cursor).toBe('60');
   feed.cursor = '20';
   await clock.advance(30_000);
-  stop.abort();
-  await clock.run(following);
+  await stop();
   expect(feed.cursor).toBe('60');
   expect(stuckReports).toEqual([]);
 });
@@ -98,10 +92,6 @@ it('forgets the cursors of a feed at its end, since a thousand idle feeds would 
   service.readPage = async () => answers.shift() ?? empty('a');
   const outcomes: string[] = [];
   const observer = silentObserver({ polled: (outcome) => outcomes.push(outcome) });
-  const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
-  await clock.advance(20_000);
-  stop.abort();
-  await clock.run(following);
+  await followFor(20_000, clock, { service, store, observer });
   expect(outcomes.slice(0, 6)).toEqual(['entries', 'entries', 'end', 'entries', 'entries', 'end']);
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { SyncObserver } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
+import { followFor } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
@@ -21,13 +21,9 @@ function bench(
   const deliveredAt = new Date(clock.now() - HOUR_MS).toISOString();
   const entry = (over: Fields) => entryJson({ deliveredAt, ...over });
   const follow = async (ms: number, over: EngineOptions = {}) => {
-    const stop = new AbortController();
     const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
-    const context = { clock, service, store, observer: silentObserver(observer), reconcile, pendingRetryMs: HOUR_MS };
-    const following = syncFeed(engineContext({ ...context, ...over }), stop.signal);
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    const context = { service, store, observer: silentObserver(observer), reconcile, pendingRetryMs: HOUR_MS };
+    await followFor(ms, clock, { ...context, ...over });
   };
   return { clock, service, store, entry, follow };
 }

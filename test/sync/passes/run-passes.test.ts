@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { type EngineOptions, engineContext, processLease, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, processLease, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
+import { followFor, startFollowing } from '../../support/follow-for.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -45,20 +45,9 @@ function bench({
     failed: (stage, error) => failures.push(`${stage} ${(error as { kind?: string }).kind}`),
     ...over,
   });
-  const parts = { clock, service, store, observer };
-  const startFeed = (context: EngineOptions = {}) => {
-    const stop = new AbortController();
-    const following = syncFeed(engineContext({ ...parts, identity: { start }, ...context }), stop.signal);
-    return () => {
-      stop.abort();
-      return clock.run(following);
-    };
-  };
-  const follow = async (ms: number, context: EngineOptions = {}) => {
-    const stop = startFeed(context);
-    await clock.advance(ms);
-    await stop();
-  };
+  const parts = { service, store, observer, identity: { start } };
+  const startFeed = (context: EngineOptions = {}) => startFollowing(clock, { ...parts, ...context });
+  const follow = (ms: number, context: EngineOptions = {}) => followFor(ms, clock, { ...parts, ...context });
   const ask = (since: Date | null, until: Date) => store.requestBackfill(since, until);
   const refuses = (refusal: Refusal) => {
     refuse = refusal;

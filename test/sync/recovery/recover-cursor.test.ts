@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Position, SyncObserver } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
+import { followFor } from '../../support/follow-for.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -33,16 +33,12 @@ function bench(over: Partial<SyncObserver> = {}) {
   };
   const resets: Position[] = [];
   const follow = async (ms: number, context: EngineOptions = {}) => {
-    const stop = new AbortController();
     const cursorReset = (to: Position) => {
       resets.push(to);
       rejected.clear(); // what is served from now on has new cursors, if with the same names here
     };
     const observer = silentObserver({ cursorReset, ...over });
-    const following = syncFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    await followFor(ms, clock, { service, store, observer, ...context });
   };
   const refuse = (whether: typeof refused) => {
     refused = whether;

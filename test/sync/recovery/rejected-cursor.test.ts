@@ -4,11 +4,11 @@ import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { cursorRejection, isUsableCursor } from '../../../src/sync/page/cursors.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
 import { createCursorRefusals } from '../../../src/sync/recovery/rejected-cursor.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { type EngineOptions, engineContext, silentObserver } from '../../support/engine.js';
+import { type EngineOptions, silentObserver } from '../../support/engine.js';
 import { entryJson, pageJson } from '../../support/entries.js';
+import { followFor } from '../../support/follow-for.js';
 import { rawPage } from '../../support/pages.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
@@ -46,16 +46,12 @@ function bench() {
   const failures: string[] = [];
   const stuck: boolean[] = [];
   const follow = async (ms: number, context: EngineOptions = {}) => {
-    const stop = new AbortController();
     const observer = silentObserver({
       cursorReset: (to) => resets.push(to),
       failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
       stuck: (is) => stuck.push(is),
     });
-    const following = syncFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
+    await followFor(ms, clock, { service, store, observer, ...context });
   };
   const refuses = (which: typeof refuse) => {
     refuse = which;

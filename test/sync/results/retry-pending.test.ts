@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import { obeyRetryAfter } from '../../../src/service/http/obey-retry-after.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { NO_COUNTS } from '../../support/counts.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
+import { startFollowing } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const COUNT = 12;
@@ -25,17 +25,14 @@ async function retried(commits: (scanId: string | undefined, clock: VirtualClock
     return commitResults(lease, batch, quarantine);
   };
   const observer = silentObserver({ failed: (stage, error) => failures.push(`${stage} ${(error as Error).message}`) });
-  const stop = new AbortController();
-  const context = engineContext({ clock, service, store, observer, maxResultCommits: 3 });
   for (let n = 0; n < COUNT; n += 1) {
     service.feed.push(entryJson({ scanId: `scan-${n}`, data: undefined, resultTruncated: true }));
   }
-  const following = syncFeed(context, stop.signal);
+  const stop = startFollowing(clock, { service, store, observer, maxResultCommits: 3 });
   await clock.advance(25_000);
   for (let n = 0; n < COUNT - 1; n += 1) service.runs.set(`scan-${n}`, entryJson({ scanId: `scan-${n}` }));
   await clock.advance(45_000);
-  stop.abort();
-  await clock.run(following);
+  await stop();
   const pending = [...store.rows].filter(([, row]) => row.pending !== null).map(([scanId]) => scanId);
   return { store, failures, pending };
 }
@@ -68,10 +65,8 @@ it('postpones a result that contradicts its feed entry, and keeps the run pendin
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const outcomes: string[] = [];
   const observer = silentObserver({ truncated: (outcome, count) => count > 0 && outcomes.push(outcome) });
-  const stop = new AbortController();
-  const context = engineContext({ clock, service, store, observer });
   service.feed.push(entryJson({ scanId: 'scan-0', data: undefined, resultTruncated: true }));
-  const following = syncFeed(context, stop.signal);
+  const stop = startFollowing(clock, { service, store, observer });
   await clock.advance(25_000);
   const requests = service.requests.length;
   const tries = () => service.requests.slice(requests).filter((request) => request === 'scan-0').length;
@@ -81,8 +76,7 @@ it('postpones a result that contradicts its feed entry, and keeps the run pendin
   expect(tries()).toBe(store.rows.get('scan-0')?.attempts);
   expect(tries()).toBeLessThan(5);
   expect(outcomes).not.toContain('resolved');
-  stop.abort();
-  await clock.run(following);
+  await stop();
 });
 
 it('postpones a result that the database does not store, so that it does not displace others', async () => {
@@ -91,9 +85,8 @@ it('postpones a result that the database does not store, so that it does not dis
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const outcomes: string[] = [];
   const observer = silentObserver({ truncated: (outcome, count) => count > 0 && outcomes.push(outcome) });
-  const stop = new AbortController();
   service.feed.push(entryJson({ scanId: 'old', data: undefined, resultTruncated: true }));
-  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  const stop = startFollowing(clock, { service, store, observer });
   await clock.advance(25_000);
   // The run is past the retention, but not deleted yet.
   store.commitResults = async () => ({
@@ -110,8 +103,7 @@ it('postpones a result that the database does not store, so that it does not dis
   expect(tries).toBeGreaterThan(0);
   expect(tries).toBeLessThan(5);
   expect(outcomes).not.toContain('resolved');
-  stop.abort();
-  await clock.run(following);
+  await stop();
 });
 
 it('sends no request for a result while the service asks for a pause, and commits pages meanwhile', async () => {
@@ -126,14 +118,12 @@ it('sends no request for a result while the service asks for a pause, and commit
     },
   });
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
-  const stop = new AbortController();
-  const context = engineContext({ clock, service: obeyRetryAfter(service, clock), store, pollIntervalMs: 60_000 });
   const deliver = (scanId: string) => {
     service.feed.push(entryJson({ scanId, data: undefined, resultTruncated: true }));
     service.runs.set(scanId, entryJson({ scanId }));
   };
   for (let n = 0; n < COUNT; n += 1) deliver(`scan-${n}`);
-  const following = syncFeed(context, stop.signal);
+  const stop = startFollowing(clock, { service: obeyRetryAfter(service, clock), store, pollIntervalMs: 60_000 });
   for (let minute = 10; minute < 60; minute += 10) {
     deliver(`later-${minute}`);
     await clock.advance(590_000);
@@ -142,6 +132,5 @@ it('sends no request for a result while the service asks for a pause, and commit
   expect(new Set(sent)).toEqual(new Set([sent[0]]));
   await clock.advance(2 * HOUR);
   expect([...store.rows].filter(([, row]) => row.pending !== null)).toEqual([]);
-  stop.abort();
-  await clock.run(following);
+  await stop();
 });

@@ -1,11 +1,10 @@
 import { expect, it } from 'vitest';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { isCollected } from '../../support/collect-garbage.js';
-import { engineContext } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
+import { startFollowing } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 it('releases a page once it is committed, although a report on it waits for the database', async () => {
@@ -27,11 +26,9 @@ it('releases a page once it is committed, although a report on it waits for the 
     whileReporting.push({ reserved: budget.reservedBytes, isCollected: await isCollected(bodies[0]) });
     return storeStuck(...given);
   };
-  const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, budget }), stop.signal);
+  const stop = startFollowing(clock, { service, store, budget });
   while (whileReporting.length === 0) await clock.advance(100);
-  stop.abort();
-  await clock.run(following);
+  await stop();
   expect(store.rows.size).toBe(10);
   expect(whileReporting[0]?.isCollected).toBe(true);
   expect(whileReporting[0]?.reserved).toBeLessThan(100); // the next page, which is empty

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedStore, PageCommit, PollOutcome } from '../../../src/sync/ports/index.js';
-import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
-import { engineContext, silentObserver } from '../../support/engine.js';
+import { silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
+import { followFor } from '../../support/follow-for.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const PAGE = 10;
@@ -29,14 +29,13 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
   });
   const polls: PollOutcome[] = [];
   const observer = silentObserver({ polled: (outcome) => polls.push(outcome) });
-  const stop = new AbortController();
-  const following = syncFeed(
-    engineContext({ clock, service, store, observer, maxHeldPages: 10, maxPageCommits: 1 }),
-    stop.signal,
-  );
-  await clock.advance(2 * (runs / PAGE + 2) * COMMIT_MS);
-  stop.abort();
-  await clock.run(following);
+  await followFor(2 * (runs / PAGE + 2) * COMMIT_MS, clock, {
+    service,
+    store,
+    observer,
+    maxHeldPages: 10,
+    maxPageCommits: 1,
+  });
   return { commits, polls, stored: model.rows, feed: model.feeds.get('default') };
 }
 
