@@ -506,6 +506,7 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
         SCANFEED_PAGE_LIMIT: 50,
         SCANFEED_REQUESTS_PER_SECOND: 0.5,
         SCANFEED_RETENTION_DAYS: 36_500,
+        SCANFEED_DOCUMENT_TYPE: '007',
       },
     },
     container({
@@ -517,6 +518,7 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
         { name: 'SCANFEED_PAGE_LIMIT', value: '50' },
         { name: 'SCANFEED_REQUESTS_PER_SECOND', value: '0.5' },
         { name: 'SCANFEED_RETENTION_DAYS', value: '36500' },
+        { name: 'SCANFEED_DOCUMENT_TYPE', value: '007' },
       ]),
     }),
   ],

@@ -17,6 +17,13 @@ describe('delivery feed (interface 4.2)', () => {
     expect(new Set(seen).size).toBe(210);
   });
 
+  it('sorts entries by delivery time, in whatever order they were appended (rule 2)', async () => {
+    const { emulator, page } = await setup();
+    const delivered = [2, 3, 1].map((hours) => noon - hours * hour);
+    const [second, first, third] = emulator.appendRuns(delivered.map((deliveredAt) => ({ deliveredAt })));
+    expect(ids((await page()).items)).toEqual([first?.scanId, second?.scanId, third?.scanId]);
+  });
+
   it('returns 50 entries when no limit is given', async () => {
     const { page } = await setup({ history: 300 });
     expect((await page()).items).toHaveLength(50);

@@ -248,10 +248,6 @@ describe('sql', () => {
     expect([refused.exitCode, granted.out]).toEqual([1, 'n\n1\n']);
   });
 
-  it('runs the query in a read-only transaction when it is sent', async () => {
-    expect((await run(`SELECT current_setting('transaction_read_only') AS is`, ['--csv'])).out).toBe('is\r\non\r\n');
-  });
-
   it('does not run with other rights when the role does not exist', async () => {
     const { exitCode, err } = await run('SELECT 1', [], 'scanfeed_nobody');
     expect(exitCode).toBe(1);
