@@ -20,7 +20,10 @@ export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_
 
 /** What is known of two sources, as SQL conditions that are cheap to repeat. */
 export interface Comparison {
-  /** The later source contradicts the earlier one, or has a lower revision. It then adds only the test mode, and in the former case safer values. */
+  /**
+   * The later source contradicts the earlier one, or has a lower revision. It then adds only the test mode, and in the former case safer
+   * values.
+   */
   readonly contradicts: RawBuilder<boolean>;
   /** The later source states another test mode: see `restatesTestMode`. */
   readonly restates: RawBuilder<boolean>;

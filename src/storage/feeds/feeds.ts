@@ -20,6 +20,7 @@ export interface FeedRow {
   readonly lastDeliveredAt: Date | null;
   /** Time of the last change that made its filters include more. */
   readonly filtersWidenedAt: Date | null;
+  /** The holder of the lease; null: no process holds it. */
   readonly leader: string | null;
 }
 
