@@ -315,7 +315,7 @@ COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included:
 COMMENT ON COLUMN :"reporting".changes.change_seq IS 'Number of the change, in the order of commits; no lower number becomes visible later';
 COMMENT ON COLUMN :"reporting".changes.scan_id IS 'Identifier of the run';
 COMMENT ON COLUMN :"reporting".changes.change IS 'stored: for the first time; updated: changed since, and productive; withdrawn: changed since, and not productive now; deleted: erased or expired';
-COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the document type, an earlier revision may have had another one; null: none, or the run is deleted';
+COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the document type; an earlier revision may have had another one; null: none, or the run is deleted';
 COMMENT ON COLUMN :"reporting".changes.productive IS 'Whether the run is to be processed productively, as in productive_runs; false if it is deleted';
 COMMENT ON COLUMN :"reporting".changes.changed_at IS 'When it changed, clock of this database';
 

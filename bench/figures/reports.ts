@@ -26,7 +26,7 @@ export const reports: Figure = {
   name: 'reports',
   title: 'Rows of typed views in tables',
   method:
-    'Two copies of a database with 150,000 runs, and with a million: in one the view document_rechnung reads the documents, in the other it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). The documents with one number are looked up, and gross amounts are summed by partner and month, by turns on both, without parallel plans; medians of five turns after one that warms up.',
+    'Two copies of a database, with 150,000 and with a million runs. In one copy the view document_rechnung reads the documents; in the other copy it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). The documents with one number are looked up, and gross amounts are summed by partner and month, by turns on both copies, without parallel plans; medians of five turns after a warm-up.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const server = await startServer(scope);

@@ -2,7 +2,7 @@ import type { RawPage } from '../sync/ports/index.js';
 import type { FeedEntry, UnusableEntry } from './entry-types.js';
 import { isUnusable, readEntry } from './read-entry.js';
 
-/** The entries of a page: those that match the interface, and the others. */
+/** The entries of a page: those that match the interface, and the unusable ones. */
 export interface SortedEntries {
   /** In the order of the feed (delivery time). Numbers are JavaScript numbers; the page's `body` has every digit. */
   readonly entries: readonly FeedEntry[];
@@ -10,7 +10,7 @@ export interface SortedEntries {
   readonly unusable: readonly UnusableEntry[];
 }
 
-/** Reads the entries of a page one by one, so that a bad one does not hide the others. */
+/** Reads the entries of a page one by one, so that a bad entry does not hide the rest. */
 export function sortEntries(page: RawPage): SortedEntries {
   const entries: FeedEntry[] = [];
   const unusable: UnusableEntry[] = [];

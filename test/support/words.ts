@@ -27,6 +27,10 @@ const WORDS: readonly AvoidedWord[] = [
   { pattern: /\b(?:lately|seldom|now and then)\b/i, instead: 'a number with its unit' },
   { pattern: /\bmostly\b/i, instead: 'usually, or a number' },
   { pattern: /\bOne that\b/, instead: 'a named subject' },
+  { pattern: /\bcertificate authorit(?:y|ies)\b/i, instead: 'CA, CA certificate' },
+  { pattern: /\bbelongs? into\b/i, instead: 'belong in' },
+  { pattern: /\bis no (?:reason|special case)\b/i, instead: 'is not a' },
+  { pattern: /\b(?:single-run|cached) answers?\b/i, instead: 'response' },
 ];
 
 /** Former names, in code and documentation. */

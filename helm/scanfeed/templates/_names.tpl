@@ -12,7 +12,7 @@
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
 {{- else }}
-{{- $release := .Release.Name | replace "." "-" }}{{/* a release name may contain dots, a Service name may not */}}
+{{- $release := .Release.Name | replace "." "-" }}{{/* a release name can contain dots, a Service name cannot */}}
 {{- ternary $release (printf "%s-%s" $release $name) (contains $name $release) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 {{- end }}

@@ -23,7 +23,7 @@ forgotten. If it is started again under its name, it begins at SCANFEED_START.
 Examples:
   Its runs, pending results and quarantine belong to another feed afterwards:
     $ scanfeed forget former --to invoices
-  Only what would happen:
+  Show what would happen:
     $ scanfeed forget former --to invoices --dry-run
   The service has moved to another address: the feed starts again there.
     $ scanfeed forget invoices`;

@@ -30,7 +30,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 /**
- * Migrates the schemas of all feeds of the feeds file, and that of the processes. A schema that fails does not stop the others.
+ * Migrates the schemas of all feeds of the feeds file, and the schema of the processes. After a failure, the next schema follows.
  * @throws SettingsError if an entry is invalid, so that its schema is not known
  * @throws CommandFailure with the worst exit code if it failed for a schema
  */

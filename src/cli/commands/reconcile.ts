@@ -13,10 +13,10 @@ interface Given extends PassOptions {
 }
 
 const examples = `
-The running daemon reads that part of the feed again and stores the runs that
-its cursor has skipped. If no daemon runs, the next one does so. The daemon
-counts the runs that it finds in scanfeed_reconcile_found_total. A range with
---until does not change the time up to which the feed is reconciled.
+The running daemon reads a part of the feed again and stores the runs that its
+cursor has skipped. If no daemon runs, the next one reads it. The daemon counts
+the runs that it finds in scanfeed_reconcile_found_total. A range with --until
+does not change the time up to which the feed is reconciled.
 
 Examples:
   The window of SCANFEED_RECONCILE_WINDOW:

@@ -15,8 +15,8 @@ interface Given extends CommonOptions {
 }
 
 const examples = `
-A running daemon continues from there immediately. Stored data is neither lost
-nor reverted, and "complete as of" does not change.
+A running daemon continues from that position at once. Stored data is neither
+lost nor reverted, and "complete as of" does not change.
 
 Examples:
   Earlier positions:

@@ -25,8 +25,8 @@ interface SubmitCommandOptions extends CommonOptions {
 
 const examples = `
 All files are checked before the first one is sent: if a file is not a PDF,
-empty or unreadable, nothing is sent. A folder means the .pdf files directly in
-it. Repeats are safe: for the same content, document type and environment the
+empty or unreadable, nothing is sent. A folder stands for the .pdf files in it.
+Repeats are safe: for the same content, document type and environment the
 command shows the existing run. No database is needed.
 
 Examples:

@@ -53,7 +53,7 @@ export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => vo
   return {
     /** Returns the names of feeds to which the file gives another schema, service or key. */
     movedIn: ({ feeds }: ListedFeeds): readonly string[] => feeds.filter(isMoved).map(({ feed }) => feed.name),
-    /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
+    /** Starts new feeds, stops removed ones and restarts changed ones. All other feeds continue. */
     follow: (file: ListedFeeds): void => {
       const { added, removed, changed } = changesOf(wanted, file);
       const started = [...changed, ...added];

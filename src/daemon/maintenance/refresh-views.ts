@@ -31,7 +31,7 @@ export function refreshViews(
   let isDue = true;
   const failing = new Map<string, { readonly error: unknown; readonly failures: number; readonly retryAt: number }>();
   const isDueAt = (now: number, view: string) => (failing.get(view)?.retryAt ?? now) <= now;
-  /** Each failing view has pauses of its own: its table may never take a row, and the others need not wait. */
+  /** Each failing view has pauses of its own: its table may never accept a row, and other views need not wait. */
   const note = (failed: readonly ViewFailure[], since: number) => {
     for (const view of failing.keys()) {
       if (isDueAt(since, view) && !failed.some((each) => each.view === view)) failing.delete(view);

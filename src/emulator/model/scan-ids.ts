@@ -2,7 +2,7 @@ import { hash, scramble, unscramble } from './random.js';
 
 /**
  * Scan ids that look like random UUIDs, from which the run number can be computed without a table: the first eight digits are
- * the scrambled number, the others are a checksum that depends on the organization's seed.
+ * the scrambled number, and the rest is a checksum that depends on the organization's seed.
  */
 
 const hex = (value: number): string => value.toString(16).padStart(8, '0');

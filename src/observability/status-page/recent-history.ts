@@ -74,7 +74,7 @@ export function createRecentHistory(clock: Clock, state: FeedState) {
       const last = latest ?? Number.NaN;
       return (
         Array.from({ length: HISTORY_MINUTES }, (_, slot) => read(slot))
-          // The others are too old, or in the future because the clock was set back.
+          // Other minutes are too old, or in the future because the clock was set back.
           .filter(({ minute }) => minute > last - HISTORY_MINUTES && minute <= last)
           .sort((one, other) => one.minute - other.minute)
       );

@@ -60,7 +60,7 @@ export function createOtlpTracer(options: TracerOptions): PageTracer {
   };
 }
 
-/** Opens the exporter that the variables describe, whose connections are opened as the others of the process. */
+/** Opens the exporter that the variables describe, whose connections are opened like all others of the process. */
 function openExporter(lookup: LookupFunction): SpanExporter {
   const { agentFactory } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {});
   return new OTLPTraceExporter({

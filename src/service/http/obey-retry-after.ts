@@ -41,7 +41,7 @@ export function obeyRetryAfter(service: FeedService, clock: Clock): FeedService 
   };
 }
 
-/** A refused key or setting is retried whatever the service asks for, and a missing run says nothing about the others. */
+/** A refused key or setting is retried whatever the service asks for, and a missing run says nothing about other runs. */
 function asksForPause(error: unknown): error is HttpStatusError {
   return error instanceof HttpStatusError && error.action === 'retry';
 }

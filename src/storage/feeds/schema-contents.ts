@@ -22,7 +22,7 @@ export interface StoredRun {
 
 export type StoredSchema = ReturnType<typeof createStoredSchema>;
 
-/** Creates the access to what a schema has of a feed and of the others. */
+/** Creates the functions that read what a schema contains of a feed and of other feeds. */
 export function createStoredSchema({ db, tables }: StoreConnection, feed: string) {
   const isKnown = sql<boolean>`EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})`;
   const latest = (condition: RawBuilder<unknown>) => sql`

@@ -8,9 +8,9 @@ import type { StoredView } from './report-view.js';
 
 /*
  * A typed view can keep its rows in a table, so that PostgreSQL can index them and need not unpack documents
- * (docs/decisions/0017). The table has the rows up to a change, `stored_up_to`. The view takes the rows of runs that have not
- * changed since from the table, and those of the others from their documents. So the view is exact whenever it is read, and
- * the table may be behind.
+ * (docs/decisions/0017). The table contains the rows up to a change, `stored_up_to`. The view reads runs that have
+ * changed since then from their documents, and all other rows from the table. So the view is exact whenever it is read, although the
+ * table may be behind.
  */
 
 /** Maximum number of deleted runs in a batch. */

@@ -101,7 +101,7 @@ export class FeedShare {
     return this.#led.size > this.#limit();
   }
 
-  /** Returns whether to give a feed back so that another process can take it: one of those beyond the share, taken last. */
+  /** Returns whether to give a feed back so that another process can take it: a feed beyond the share that was taken last. */
   isSurplus(feed: string, now: number): boolean {
     if (now - this.#decidedAt >= this.roundMs) {
       const number = Math.ceil(Math.max(0, this.#led.size - this.#limit()) * GIVEN_BACK);
@@ -111,7 +111,7 @@ export class FeedShare {
     return this.#surplus.has(feed);
   }
 
-  /** Returns how many feeds the process leads: its share, and those that no other one took. A process that follows fewer counts less. */
+  /** Returns how many feeds the process leads: its share, and feeds that no other process took. A process that follows fewer counts less. */
   #limit(): number {
     const feeds = this.#followed.size;
     const processes = [...this.#others.values()].reduce((sum, other) => sum + Math.min(1, other / feeds), 1);

@@ -50,7 +50,7 @@ export interface Reservation {
   release(): void;
 }
 
-/** Size up to which a download neither waits nor is waited for, bytes: that of a poll at the end of a feed. */
+/** Maximum size of a download that neither waits nor delays others, bytes: a poll at the end of a feed is smaller. */
 const POLL_BYTES = 16 * 1024;
 const FIRST_RANKS: Readonly<Record<Priority, number>> = { feed: 0, background: 1e12 };
 
@@ -118,7 +118,7 @@ export function createMemoryBudget(
       queue.splice(queue.findLastIndex((other) => other.download.rank <= download.rank) + 1, 0, waiting);
       download.isWaiting = true;
       signal.addEventListener('abort', giveUp, { once: true });
-      serveQueue(); // the others of its priority may all have waited before
+      serveQueue(); // all other downloads of its priority may have waited before
     });
   const release = (download: Download) => {
     queue.find((waiting) => waiting.download === download)?.giveUp();

@@ -33,9 +33,9 @@ export const LARGEST_PAGE_BYTES = 16 * 1024 * 1024;
 /** Maximum size of a page with one entry, bytes. PostgreSQL does not accept larger values either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
 
-/** Expected size of the first page, of the maximum: 800 KiB, which are 200 average runs twice. */
+/** Expected size of the first page, as a share of the maximum: 800 KiB, twice the size of 200 average runs. */
 const FIRST_PAGE_SHARE = 1 / 20;
-/** Expected size of a page, of that of the previous one: a slightly larger page need not wait for memory while it is received. */
+/** Expected size of a page, as a multiple of the previous size: a slightly larger page need not wait for memory meanwhile. */
 const NEXT_PAGE_SHARE = 1.25;
 
 /** Kinds of errors for responses that are too large for the memory. Fewer entries are requested after them. */

@@ -32,7 +32,7 @@ export interface LastPass {
   /** Milliseconds since the last one ended; infinite if the filters have widened since it began. */
   readonly endedMsAgo: number;
   /**
-   * End, as a delivery time, of the last one that read everything up to where the feed was complete; null: there is none.
+   * End, as a delivery time, of the last pass that read everything up to where the feed was complete; null: there is none.
    * Requested passes with their own `until` do not count.
    */
   readonly completedUntil: Date | null;

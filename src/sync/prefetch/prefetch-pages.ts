@@ -108,7 +108,7 @@ export function prefetchPages(
       changes.emit('change');
     });
 
-  /** Cancels all requests and releases the memory of pages that were not given out. The others may still be in use. */
+  /** Cancels all requests and releases the memory of pages that were not given out. Pages that were given out may still be in use. */
   const stop = (): void => {
     linked.abort();
     linked.unlink();

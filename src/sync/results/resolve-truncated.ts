@@ -194,7 +194,7 @@ export function createResultLoader(options: ResultLoaderOptions) {
 }
 
 const NOT_LOADED: ResultVerdict = { kind: 'pending', reason: 'not_loaded' };
-/** The result does not fit next to the others of its page. The attempt does not count. */
+/** The result does not fit into memory with the other results of its page. The attempt does not count. */
 const NO_MEMORY: ResultVerdict = { kind: 'pending', reason: 'no_memory' };
 
 function reasonOf(kind: string): PendingReason {

@@ -4,7 +4,7 @@ import type { QuarantineEntry } from '../ports/index.js';
 /** How much of a page is unusable. */
 interface PageQuality {
   readonly entries: number;
-  /** The reasons of the entries that would be quarantined; for those that a constraint refuses, its name. */
+  /** The reasons of the entries that would be quarantined; if a constraint refuses an entry, its name. */
   readonly bad: readonly string[];
 }
 
