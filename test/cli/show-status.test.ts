@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { showStatus } from '../../src/cli/terminal/show-status.js';
 import { UNFILTERED } from '../../src/core/feed-filters.js';
-import type { FeedReport } from '../../src/storage/feeds/feed-report.js';
+import type { FeedReport } from '../../src/storage/operator/feed-report.js';
 
 const report = (feed: string, storedRecently: number): FeedReport => ({
   feed,

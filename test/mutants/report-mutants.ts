@@ -19,7 +19,7 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
   ),
   reports(
     'runs are handed to another feed without a new number',
-    patch('src/storage/feeds/forget-feed.ts', ', change_seq = ${tables.nextChange}', ''),
+    patch('src/storage/operator/forget-feed.ts', ', change_seq = ${tables.nextChange}', ''),
   ),
   reports(
     'stored rows of an erased run remain',

@@ -40,7 +40,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'feeds/processes',
       'feeds/read-feeds',
       'passes/passes',
-      'passes/request-pass',
+      'operator/request-pass',
     ].map((name) => `test/storage/${name}.test.ts`),
   },
   reports: {

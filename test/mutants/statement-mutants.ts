@@ -89,7 +89,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'a reconciliation with an end of its own claims freshness',
     patch(
-      'src/storage/passes/request-pass.ts',
+      'src/storage/operator/request-pass.ts',
       'CASE WHEN ${until === null} AND ${leavesNoGap} THEN data_complete_as_of END',
       'data_complete_as_of',
     ),

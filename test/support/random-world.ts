@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { forgetFeed } from '../../src/storage/feeds/forget-feed.js';
+import { forgetFeed } from '../../src/storage/operator/forget-feed.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import type { Choices } from '../simulation/random-choices.js';
 import { entryJson, type Fields } from './entries.js';

@@ -7,7 +7,7 @@ import type { ClientOptions } from '../../src/storage/connection/client.js';
 import { type Database, openDatabase } from '../../src/storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../../src/storage/connection/store-connection.js';
 import { createProcesses } from '../../src/storage/feeds/processes.js';
-import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
+import { createOperatorStore, type OperatorStore } from '../../src/storage/operator/operator-store.js';
 import { migrate } from '../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../src/storage/schema/read-migrations.js';
 import { createStore } from '../../src/storage/store.js';

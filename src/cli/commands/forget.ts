@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { FeedRow } from '../../storage/feeds/feeds.js';
-import { type Belongings, countBelongings, forgetFeed } from '../../storage/feeds/forget-feed.js';
+import type { FeedRow } from '../../storage/operator/feeds.js';
+import { type Belongings, countBelongings, forgetFeed } from '../../storage/operator/forget-feed.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
-import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
+import type { QuarantinedEntry } from '../../storage/operator/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/tables/schema.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';

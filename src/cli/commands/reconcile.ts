@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { FeedRow } from '../../storage/feeds/feeds.js';
-import type { RequestedPass } from '../../storage/passes/request-pass.js';
+import type { FeedRow } from '../../storage/operator/feeds.js';
+import type { RequestedPass } from '../../storage/operator/request-pass.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange } from '../context/parse-options.js';

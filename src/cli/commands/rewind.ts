@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
+import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/operator/feeds.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';

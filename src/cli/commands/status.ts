@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { describeMistake } from '../../settings/mistakes.js';
 import type { DatabaseSettings } from '../../settings/settings.js';
 import type { Database } from '../../storage/connection/pool.js';
-import type { FeedReport } from '../../storage/feeds/feed-report.js';
+import type { FeedReport } from '../../storage/operator/feed-report.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import type { CommonOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT, explain, worstOf } from '../context/exit.js';

@@ -8,10 +8,10 @@ import { type Database, LEASE_CONNECTIONS, openDatabase } from '../../storage/co
 import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
 import { readServerFacts, tryWrite, whyReadOnly } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
-import { createFeeds } from '../../storage/feeds/feeds.js';
-import { findOrphaned } from '../../storage/feeds/forget-feed.js';
 import { AnotherService } from '../../storage/feeds/lease.js';
 import { readRecentErrors } from '../../storage/feeds/recent-errors.js';
+import { createFeeds } from '../../storage/operator/feeds.js';
+import { findOrphaned } from '../../storage/operator/forget-feed.js';
 import { unknownTimeZone } from '../../storage/reporting/time-zone.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { PassRequest, RequestedPass } from '../../storage/passes/request-pass.js';
+import type { PassRequest, RequestedPass } from '../../storage/operator/request-pass.js';
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
-import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
+import type { QuarantinedEntry } from '../../storage/operator/quarantined-entries.js';
 import { batchOf, refusedEntry } from '../../sync/page/check-entries.js';
 import { recheckPayload } from '../../sync/results/recheck-payload.js';
 import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';

@@ -1,5 +1,5 @@
 import { findQuarantined, identityOf, type UnusableEntryState } from '../../storage/commit/quarantine.js';
-import type { Comparison } from '../../storage/runs/compare-entries.js';
+import type { Comparison } from '../../storage/operator/compare-entries.js';
 import { type CheckedEntries, type CheckedEntry, withPending } from '../../sync/page/check-entries.js';
 import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';

@@ -1,4 +1,4 @@
-import { findOrphaned } from '../../storage/feeds/forget-feed.js';
+import { findOrphaned } from '../../storage/operator/forget-feed.js';
 import type { MaintenanceContext, MaintenanceTask } from './maintenance-context.js';
 import { hourly } from './pacing.js';
 

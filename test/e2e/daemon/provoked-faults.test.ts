@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest';
 import * as doctor from '../../../src/cli/commands/doctor.js';
 import * as status from '../../../src/cli/commands/status.js';
 import type { CurrentError } from '../../../src/core/errors.js';
-import type { FeedReport } from '../../../src/storage/feeds/feed-report.js';
+import type { FeedReport } from '../../../src/storage/operator/feed-report.js';
 import { canary } from '../../support/canaries/canary.js';
 import { runCommand } from '../../support/command.js';
 import { requireTool } from '../../support/deployment/tools.js';

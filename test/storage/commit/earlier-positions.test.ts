@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { RewindTarget } from '../../../src/storage/feeds/feeds.js';
+import type { RewindTarget } from '../../../src/storage/operator/feeds.js';
 import { entryJson } from '../../support/entries.js';
 import { passRows } from '../../support/passes.js';
 import { type TestFeed, tables, useStore } from '../../support/store.js';

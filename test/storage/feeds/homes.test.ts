@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
-import { createFeeds } from '../../../src/storage/feeds/feeds.js';
-import { forgetFeed } from '../../../src/storage/feeds/forget-feed.js';
 import { createProcesses } from '../../../src/storage/feeds/processes.js';
+import { createFeeds } from '../../../src/storage/operator/feeds.js';
+import { forgetFeed } from '../../../src/storage/operator/forget-feed.js';
 import { migrate } from '../../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { createStore } from '../../../src/storage/store.js';

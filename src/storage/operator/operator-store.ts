@@ -1,11 +1,11 @@
-import type { StoreConnection } from './connection/store-connection.js';
-import { createFeedReports } from './feeds/feed-report.js';
-import { createFeeds } from './feeds/feeds.js';
-import { createPassRequests } from './passes/request-pass.js';
-import { createEntryComparison, createRunCount } from './runs/compare-entries.js';
-import { createDeletedRuns } from './runs/deleted-runs.js';
-import { createPendingResults } from './runs/pending-results.js';
-import { createQuarantinedEntries } from './runs/quarantined-entries.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { createDeletedRuns } from '../runs/deleted-runs.js';
+import { createEntryComparison, createRunCount } from './compare-entries.js';
+import { createFeedReports } from './feed-report.js';
+import { createFeeds } from './feeds.js';
+import { createPendingResults } from './pending-results.js';
+import { createQuarantinedEntries } from './quarantined-entries.js';
+import { createPassRequests } from './request-pass.js';
 
 export type OperatorStore = ReturnType<typeof createOperatorStore>;
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import type { PassRange, PassRequest } from '../../../src/storage/passes/request-pass.js';
+import type { PassRange, PassRequest } from '../../../src/storage/operator/request-pass.js';
 import type { LeaseGrant, PassKind } from '../../../src/sync/ports/index.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';

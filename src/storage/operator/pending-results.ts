@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { PendingRun } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { IS_RETRIED, PENDING_RUN } from './pending.js';
+import { IS_RETRIED, PENDING_RUN } from '../runs/pending.js';
 
 /** Creates the access of operators' commands to pending results. */
 export function createPendingResults({ db, tables }: StoreConnection) {

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { Pass, PassKind } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePasses } from './passes.js';
+import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePasses } from '../passes/passes.js';
 
 /** A pass, as commands show it. */
 export interface RequestedPass extends Omit<Pass, 'cursor'> {

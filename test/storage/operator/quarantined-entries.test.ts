@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import type { OperatorStore } from '../../../src/storage/operator-store.js';
+import type { OperatorStore } from '../../../src/storage/operator/operator-store.js';
 import { batchOf } from '../../../src/sync/page/check-entries.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
