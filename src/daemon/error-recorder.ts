@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Outage } from '../observability/log/failure-log.js';
-import type { ErrorRecord } from '../storage/feeds/recent-errors.js';
+import type { ErrorRecord } from '../storage/operator/recent-errors.js';
 import { createWakeUp } from '../sync/waiting/wake-up.js';
 
 /** Changes within this time are written together, unless an outage ends, milliseconds. */

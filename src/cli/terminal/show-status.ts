@@ -1,5 +1,5 @@
-import type { RecentError } from '../../storage/feeds/recent-errors.js';
 import { type FeedReport, MAX_RECENT, type ReportedPass } from '../../storage/operator/feed-report.js';
+import type { RecentError } from '../../storage/operator/recent-errors.js';
 import type { ReadingPace } from '../../sync/ports/index.js';
 import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
 import { type Column, table } from './table.js';

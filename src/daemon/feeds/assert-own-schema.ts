@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import type { Slice } from '../../core/json/scan.js';
-import type { StoredRun, StoredSchema } from '../../storage/feeds/schema-contents.js';
+import type { StoredRun, StoredSchema } from '../../storage/schema/schema-contents.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 
 /** The schema belongs to another organization, or does not show to which one. The feed holds, and nothing of it is stored. */

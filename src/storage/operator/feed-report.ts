@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import type { FeedStatus, ReadingPace } from '../../sync/ports/index.js';
 import { type ServerFacts, whyReadOnly } from '../connection/server-facts.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { type RecentError, recentErrorsOf } from '../feeds/recent-errors.js';
 import { initialSyncIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { ACCEPTS_BAD_UNTIL, leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 import type { FeedRow } from './feeds.js';
+import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** The report on a feed for operators. Times are null until they are known. */
 export interface FeedReport

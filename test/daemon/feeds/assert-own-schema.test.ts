@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { assertOwnSchema, type NewFeed } from '../../../src/daemon/feeds/assert-own-schema.js';
-import type { SchemaContents } from '../../../src/storage/feeds/schema-contents.js';
+import type { SchemaContents } from '../../../src/storage/schema/schema-contents.js';
 import { judgeResult } from '../../../src/sync/results/full-result.js';
 import type { ResultLoader } from '../../../src/sync/results/resolve-truncated.js';
 import { entryJson, type Fields } from '../../support/entries.js';

@@ -6,7 +6,7 @@ import * as doctor from '../../../src/cli/commands/doctor.js';
 import type { Finding } from '../../../src/cli/doctor/finding.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
-import { createErrorWriter } from '../../../src/storage/feeds/recent-errors.js';
+import { createErrorWriter } from '../../../src/storage/operator/recent-errors.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';

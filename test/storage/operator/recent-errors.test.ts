@@ -4,7 +4,7 @@ import * as status from '../../../src/cli/commands/status.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { createErrorRecorder } from '../../../src/daemon/error-recorder.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
-import { createErrorWriter, type ErrorRecord } from '../../../src/storage/feeds/recent-errors.js';
+import { createErrorWriter, type ErrorRecord } from '../../../src/storage/operator/recent-errors.js';
 import { runCommand } from '../../support/command.js';
 import { gate } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
