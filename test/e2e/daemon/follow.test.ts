@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
 
@@ -118,11 +119,7 @@ test('serves the same state as JSON, as health and as a page', async () => {
   expect((await daemon.get('/')).body).toContain('Caught up');
   expect(daemon.logged().map(({ message }) => message)).toEqual([
     'admin server is listening',
-    'applied a migration',
-    'applied a migration',
-    'applied a migration',
-    'applied a migration',
-    'applied a migration',
+    ...(await readMigrations()).map(() => 'applied a migration'),
     'started leading the feed',
     'activity',
     'caught up with the feed',
