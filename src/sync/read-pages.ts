@@ -97,16 +97,17 @@ export abstract class Pages implements PageTarget, PrefetchOptions {
       failures.push(error);
       return false;
     };
-    let last: Next = 'more';
+    /** Decided by the first page that does not lead further. */
+    let outcome: Next = 'more';
     try {
       for await (const page of new PageWriter({ ...pages, take }, this, this.context, signal).write()) {
         const next = page.kind === 'fenced' ? 'fenced' : this.#after(page);
-        if (last === 'more') last = next;
+        if (outcome === 'more') outcome = next;
         const goesOn = page.kind === 'committed' && (await this.#report(page, next, signal).catch(fail));
         if (!goesOn || next !== 'more') pages.stop();
       }
       if (failures.length > 0) throw failures[0];
-      return last;
+      return outcome;
     } finally {
       pages.close();
     }

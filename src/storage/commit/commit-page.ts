@@ -12,7 +12,7 @@ import { prunedHistory } from './position.js';
 
 /**
  * Creates the commits of the store. Each is one statement, so that no error inside it can be swallowed and an unknown outcome
- * leaves either everything or nothing. `test/storage/commit/statements/` has them as PostgreSQL receives them. Returns `fenced` if the lease was lost or another position is stored.
+ * leaves either everything or nothing. `test/storage/commit/statements/feed-page.sql` is that of a page as PostgreSQL receives it.
  */
 export function createCommits({ db, tables }: StoreConnection, settings: CommitSettings): CommitStore {
   const { monotonic, databaseClock } = settings;

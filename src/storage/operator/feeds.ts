@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { FeedFilters, LeaseGrant } from '../../sync/ports/index.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { leader } from '../tables/lease-columns.js';
+import { leader, STILL_COMPLETE_AS_OF } from '../tables/lease-columns.js';
 
 /** The target of a rewind: an earlier position by its id, or a delivery time; if both are null, the start of the feed. */
 export type RewindTarget = { readonly positionId: string | null; readonly since: Date | null };
@@ -41,7 +41,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
     async find(name: string): Promise<FeedRow | undefined> {
       const { rows } = await sql<FeedRow>`
         SELECT name, base_url AS "baseUrl", filters, start_since AS "startSince",
-          NULLIF(complete_from, '-infinity') AS "completeFrom", data_complete_as_of AS "dataCompleteAsOf",
+          NULLIF(complete_from, '-infinity') AS "completeFrom", ${STILL_COMPLETE_AS_OF} AS "dataCompleteAsOf",
           reconciled_as_of AS "reconciledAsOf", last_delivered_at AS "lastDeliveredAt",
           filters_widened_at AS "filtersWidenedAt", ${leader(tables)} AS leader
         FROM ${tables.feeds} AS feed WHERE name = ${name}`.execute(db);

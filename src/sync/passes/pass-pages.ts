@@ -94,8 +94,8 @@ export class PassPages extends Pages {
   }
 
   /**
-   * Returns the stored position, or an earlier one if the service rejects its cursor: like the feed itself a day before what the
-   * pass has read, or at its beginning if that time may skip unread entries. If the service refuses that too, the settings are wrong.
+   * Returns the stored position, or an earlier one if the service rejects its cursor: a cursor from about a day before what the pass has
+   * read, or its beginning if such a cursor could skip unread entries. Unlike the feed, a pass has no earlier cursors.
    * @throws the refusal if it remains unclear whether the key belongs to another organization
    * @throws AnotherOrganization
    */

@@ -7,7 +7,7 @@ import { createPassStarter } from './begin-pass.js';
 import { PassPages } from './pass-pages.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
 
-/** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
+/** Interval of checking whether there is a pass to run, milliseconds. The reads of the feed's row show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
 /** Pause while the cursor of a recent or full pass is stuck, milliseconds. */
 const STUCK_PAUSE_MS = 60_000;
@@ -52,7 +52,7 @@ function createPassesOfKind(
   const { pollIntervalMs } = context.settings;
   const { yieldsTo, findsSkipped } = PASS_POLICIES[kind];
   const stuck = findsSkipped ? STUCK_PAUSE_MS : pollIntervalMs;
-  // `fenced`: if the lease was lost, the task that renews it notices, and ends this one.
+  // `fenced`: if the lease was lost, `keepLease` finds that at its next read, and ends this task.
   const pauses = { more: 0, end: 0, unclear: stuck, stuck, fenced: pollIntervalMs };
   const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {

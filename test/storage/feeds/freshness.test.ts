@@ -135,6 +135,7 @@ describe("the database's clock is set back", () => {
     expect(reports.find(({ feed }) => feed === 'back without a leader')).toMatchObject({
       ...{ dataCompleteAsOf: null, lagSeconds: null },
     });
+    expect(await bench.operatorStore.feeds.find('back without a leader')).toMatchObject({ dataCompleteAsOf: null });
     expect(
       await bench.rows(sql`SELECT data_complete_as_of, lag_seconds FROM ${sql.id(`${TEST_SCHEMA}_reporting`)}.sync_status
         WHERE feed = 'back without a leader'`),
