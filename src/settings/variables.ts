@@ -111,7 +111,7 @@ export const VARIABLES = {
       'SCANFEED_RESOLVE_CONCURRENCY',
       integer(1, 64),
       '8',
-      'maximum number of concurrent single-run requests of a feed, for its pages and again for its pending results',
+      'maximum number of concurrent single-run requests of a feed: once for its pages, and once for its pending results',
     ),
     pendingRetryMs: defaulted(
       'SCANFEED_PENDING_RETRY_INTERVAL',
