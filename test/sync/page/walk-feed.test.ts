@@ -5,15 +5,21 @@ import { ModelFailure } from '../../simulation/model-failure.js';
 import { filteredFeed, withoutCursorAtEnd } from '../../support/filtered-feed.js';
 import { DEFAULT_FILTERS } from '../../support/filters.js';
 
-/** Walks a feed of six runs, of which the second and the fifth are of the test environment. */
-async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: number, pageSize = 3) {
+/**
+ * Walks a feed of six runs, of which the second and the fifth are of the test environment.
+ * @param lateAt the step before which another run is delivered
+ */
+async function walk(nextCursor: Parameters<typeof filteredFeed>[0], steps: number, pageSize = 3, lateAt?: number) {
   const { clock, deliver, service } = filteredFeed(nextCursor);
   deliver(6);
   const read = { filters: DEFAULT_FILTERS, markdown: false, pageSize };
   const next = walkFeed({ cursor: null, since: null }, { service, read, clock }, new AbortController().signal);
   const taken: Step[] = [];
   const takeAll = async () => {
-    while (taken.length < steps) taken.push(await next());
+    while (taken.length < steps) {
+      if (taken.length === lateAt) deliver(1);
+      taken.push(await next());
+    }
   };
   await clock.run(takeAll());
   return taken.map(({ page: { items }, next: follows }) => [items, follows]);
@@ -32,6 +38,15 @@ it('finds the end when a short last page without a cursor is listed again', asyn
     [3, 'more'],
     [1, 'unclear'],
     [1, 'end'],
+  ]);
+});
+
+it('continues when a short last page without a cursor lists more the second time', async () => {
+  expect(await walk(withoutCursorAtEnd, 4, 4, 2)).toEqual([
+    [3, 'more'],
+    [1, 'unclear'],
+    [2, 'unclear'],
+    [2, 'end'],
   ]);
 });
 
