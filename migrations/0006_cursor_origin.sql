@@ -3,5 +3,5 @@
 --   psql --single-transaction --set schema=scanfeed --set reporting=scanfeed_reporting --file migrations/0006_cursor_origin.sql
 -- works-from: 4
 
-ALTER TABLE :"schema".feeds ADD COLUMN cursor_origin uuid;
+ALTER TABLE :"schema".feeds ADD COLUMN cursor_origin uuid NOT NULL DEFAULT gen_random_uuid();
 COMMENT ON COLUMN :"schema".feeds.cursor_origin IS 'Identifies an unbroken series of cursors: it changes when the feed gets a cursor while it has none';

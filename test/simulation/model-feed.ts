@@ -10,7 +10,7 @@ export interface ModelFeed {
   keepHistory: boolean;
   cursor: string | null;
   /** Of its cursor. */
-  origin: string | null;
+  origin: string;
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
   /** The latest delivery time read since the last rewind. */
@@ -53,7 +53,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     filters,
     keepHistory,
     cursor: null,
-    origin: null,
+    origin: `before the first cursor, since ${now}`,
     resumeSince: null,
     lastDeliveredAt: null,
     deliveredUpTo: null,

@@ -119,7 +119,7 @@ export function passAt(
 
 /** Returns whether the feed got its cursor after a page was requested. @param feedOrigin the origin of its cursor before that */
 function hasGap({ cursor, origin }: ModelFeed, feedOrigin: string | null): boolean {
-  return cursor !== null && (origin === null || origin !== feedOrigin);
+  return cursor !== null && origin !== feedOrigin;
 }
 
 /** @param isEnd whether the pass ends with this page */

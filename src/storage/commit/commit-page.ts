@@ -105,7 +105,7 @@ moved AS (
   UPDATE ${tables.feeds} AS feed SET
     cursor = held.to_cursor,
     resume_since = CASE WHEN held.to_cursor IS NULL THEN feed.resume_since END,
-    cursor_origin = CASE WHEN held.from_cursor IS NULL OR feed.cursor_origin IS NULL THEN gen_random_uuid() ELSE feed.cursor_origin END,
+    cursor_origin = CASE WHEN held.from_cursor IS NULL THEN gen_random_uuid() ELSE feed.cursor_origin END,
     end_reached_at = CASE WHEN ${AT_END} THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
     last_delivered_at = GREATEST(feed.last_delivered_at, held.last_delivered_at),
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),

@@ -27,7 +27,7 @@ export function passPage(tables: Tables, settings: CommitSettings, page: PassCom
   return sql<CommitRow>`
 WITH locked AS MATERIALIZED (
   SELECT feed.name, feed.data_complete_as_of, feed.cursor AS feed_cursor,
-    feed.cursor IS NOT NULL AND (feed.cursor_origin = ${feedOrigin}::uuid) IS NOT TRUE AS has_gap,
+    feed.cursor IS NOT NULL AND feed.cursor_origin IS DISTINCT FROM ${feedOrigin}::uuid AS has_gap,
     pass.kind, pass.cursor, pass.until, pass.finished_at
   FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
