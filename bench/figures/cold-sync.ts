@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { MAX_JOINED_PAGES } from '../../src/sync/writer/join-pages.js';
+import { MAX_JOINED_PAGES } from '../../src/sync/page/join-pages.js';
 import type { Contested } from '../contestants/contest.js';
 import { type Contestant, runContest } from '../contestants/run-contest.js';
 import { type BenchService, startService } from '../service/start.js';

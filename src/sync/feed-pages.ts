@@ -1,11 +1,11 @@
 import type { LeaderContext } from './context.js';
 import { createFreshnessClaims } from './page/freshness-claims.js';
+import { MAX_JOINED_PAGES } from './page/join-pages.js';
 import type { CheckedPage, CommittedPage, Next } from './page/page.js';
 import type { FeedMove, LeaseGrant } from './ports/index.js';
 import { createCatchUpReporter } from './progress/catch-up-reporter.js';
 import { Pages } from './read-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
-import { MAX_JOINED_PAGES } from './writer/join-pages.js';
 
 /** Number of pages, with no end between them, that the service refuses to list without filters, after which this is reported. */
 const REFUSED_PAGES = 10;

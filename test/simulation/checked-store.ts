@@ -1,4 +1,5 @@
 import type { Clock } from '../../src/core/clock.js';
+import { MAX_JOINED_PAGES } from '../../src/sync/page/join-pages.js';
 import { startAt } from '../../src/sync/page/read-page.js';
 import type {
   CommitOutcome,
@@ -10,7 +11,6 @@ import type {
   Position,
   QuarantineEntry,
 } from '../../src/sync/ports/index.js';
-import { MAX_JOINED_PAGES } from '../../src/sync/writer/join-pages.js';
 import { storedTexts } from '../support/pages.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';

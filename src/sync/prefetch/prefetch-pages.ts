@@ -3,11 +3,11 @@ import type { LeaderContext } from '../context.js';
 import type { MemoryTicket, Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';
 import { findEnding, firstLimitAt, IS_LAST } from '../page/end-of-feed.js';
+import { joinPages, pagesToJoin } from '../page/join-pages.js';
 import { type CheckedPage, leadsFurther, type PossibleEnd, type ReceivedPage } from '../page/page.js';
 import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
 import { linkedSignal } from '../waiting/linked-signal.js';
-import { joinPages, pagesToJoin } from '../writer/join-pages.js';
 import type { PageSource } from '../writer/write-pages.js';
 
 export interface PrefetchOptions {

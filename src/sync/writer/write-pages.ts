@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import { batchOf, type CheckedEntry } from '../page/check-entries.js';
+import { isOrdinary } from '../page/join-pages.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
 import type {
   CommitOutcome,
@@ -15,7 +16,6 @@ import type {
   QuarantineEntry,
 } from '../ports/index.js';
 import type { Breaker } from './breaker.js';
-import { isOrdinary } from './join-pages.js';
 import { isRefused, withoutRefused } from './without-refused.js';
 
 /** Gives out pages in the order of the feed. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { MAX_JOINED_PAGES } from '../../../src/sync/writer/join-pages.js';
+import { MAX_JOINED_PAGES } from '../../../src/sync/page/join-pages.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { concurrently, entriesOf } from '../../support/concurrent-commits.js';
 import { entryJson, type Fields } from '../../support/entries.js';

@@ -1,4 +1,4 @@
-import { type CheckedPage, leadsFurther } from '../page/page.js';
+import { type CheckedPage, leadsFurther } from './page.js';
 
 /** Maximum number of pages of the feed that are committed together. */
 export const MAX_JOINED_PAGES = 5;
