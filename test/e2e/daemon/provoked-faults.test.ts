@@ -205,11 +205,14 @@ async function expectShown({ daemon, outputOf }: Bench, fault: Fault, from: numb
   const logged = daemon.logged().find((line) => line.kind === kind && line.level !== 'info');
   expect(logged).toMatchObject({ failures: 1, error: { message: inJson.message } });
   expect(Date.parse(String(logged?.time))).toBeGreaterThanOrEqual(from);
-  const current = new Set(onPage.map((shown) => shown.kind));
+  const currentKinds = async () => (await daemon.status()).currentErrors.map((current) => current.kind);
   const expectInOutput = async (command: 'status' | 'doctor', instead: string | undefined) => {
     let shown: Shown[] = [];
     const read = async () => {
+      // Another stage may begin to fail because of the same fault while the command runs.
+      const before = await currentKinds();
       const output = await outputOf(command);
+      const current = new Set([...before, ...(await currentKinds())]);
       shown = failuresIn(output);
       const isNamed = instead === undefined ? firstOf(shown, fault) !== undefined : output.includes(instead);
       return { isNamed, areCurrent: shown.every((each) => current.has(each.kind)), output };
