@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { endOnSignals } from '../../src/cli/context/stop-signals.js';
+import { endOnSignals, untilInterrupted } from '../../src/cli/context/stop-signals.js';
 
 function process(pid: number) {
   const exits: number[] = [];
@@ -26,4 +26,20 @@ test('process 1 continues on a signal when something else handles it', () => {
 test('other processes get no handlers', () => {
   const { double } = process(4711);
   expect(double.eventNames()).toEqual([]);
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s interrupts the work of a command, whose exit code is then %i', async (name, exitCode) => {
+  const interrupted = untilInterrupted(async (signal) => {
+    globalThis.process.emit(name, name);
+    signal.throwIfAborted();
+  });
+  expect(await interrupted).toBe(exitCode);
+});
+
+test('a command that no signal interrupts has no exit code of a signal, and its failure is thrown', async () => {
+  expect(await untilInterrupted(async () => {})).toBeNull();
+  await expect(untilInterrupted(() => Promise.reject(new Error('of the work')))).rejects.toThrow('of the work');
 });

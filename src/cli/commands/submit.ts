@@ -63,7 +63,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
   const { service } = await readFeedSettings(io, { feed: options.feed, need: ['service'] });
   const files = await checkAll(paths, options, io);
-  const interrupted = await untilInterrupted(async (signal) => {
+  const exitCode = await untilInterrupted(async (signal) => {
     setMaxListeners(0, signal); // several listeners for each file in progress
     const submitted = await withService(service, options.concurrency, io.clock, (paced, client) =>
       submitAll(files, options, { client, service: paced, io, signal, perSecond: service.requestsPerSecond }),
@@ -72,7 +72,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
     io.note(`${summarize(submitted, options.wait === true)}\n`);
     requireResults(submitted);
   });
-  if (interrupted) throw new CommandFailure(`interrupted; ${REPEAT}`, EXIT.interrupted);
+  if (exitCode !== null) throw new CommandFailure(`interrupted; ${REPEAT}`, exitCode);
 }
 
 /** @throws CommandFailure unless all files can be sent */

@@ -39,21 +39,19 @@ export async function untilStopped(
 /** Maximum time for an interrupted command to stop, milliseconds. */
 const INTERRUPTED_MS = 1_500;
 
-/**
- * Runs the work of a command until it ends or is interrupted. Returns whether it was interrupted; failures after that are ignored.
- */
-export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
-  let interrupted = false;
-  const onStop = () => {
-    interrupted = true;
+const EXIT_CODES = { SIGINT: EXIT.interrupted, SIGTERM: 143 } as const;
+
+/** Runs the work of a command. Returns the exit code of the signal that interrupts it, or null. Failures after a signal are ignored. */
+export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<number | null> {
+  let exitCode: number | null = null;
+  const onStop = (name: NodeJS.Signals) => {
+    exitCode = name === 'SIGTERM' ? EXIT_CODES.SIGTERM : EXIT_CODES.SIGINT;
   };
   await untilStopped(work, INTERRUPTED_MS, onStop).catch((error) => {
-    if (!interrupted) throw error;
+    if (exitCode === null) throw error;
   });
-  return interrupted;
+  return exitCode;
 }
-
-const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
  * Ends process 1 of a container on SIGTERM and SIGINT unless another handler is installed. The kernel ignores signals that
