@@ -29,7 +29,7 @@ export function createFieldPlaces(json: Uint8Array): FieldPlaces {
   const repeated = new Map<number, number>();
   return {
     add: (run, name, { start, end }) => {
-      const index = INDEX.get(nameOf(json, name));
+      const index = fieldIndex(json, name);
       if (index === undefined || run >= MAX_RUNS) return;
       const at = run * NUMBERS_PER_RUN + 2 * index;
       if (at >= places.length) places = enlarged(places, at);
@@ -56,3 +56,16 @@ function enlarged(places: Int32Array, at: number): Int32Array<ArrayBuffer> {
 }
 
 const INDEX: ReadonlyMap<string, number> = new Map(INTERFACE_FIELDS.map((field, index) => [field, index]));
+const NAMES: readonly Uint8Array[] = INTERFACE_FIELDS.map((field) => Buffer.from(`"${field}"`));
+
+/** Returns the index of the field with this name; undefined if the interface has none. Most names need no decoding. */
+function fieldIndex(json: Uint8Array, name: Range): number | undefined {
+  for (let index = 0; index < NAMES.length; index += 1) if (isAt(json, name, NAMES[index] as Uint8Array)) return index;
+  return INDEX.get(nameOf(json, name));
+}
+
+function isAt(json: Uint8Array, { start, end }: Range, bytes: Uint8Array): boolean {
+  if (end - start !== bytes.length) return false;
+  for (let at = 0; at < bytes.length; at += 1) if (json[start + at] !== bytes[at]) return false;
+  return true;
+}
