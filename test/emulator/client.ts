@@ -35,7 +35,7 @@ export interface Setup {
  * Starts an emulator. Shares are 0 unless set, so that every run is a completed one of `prod`. Every request and answer must
  * match the OpenAPI description of the service.
  */
-export async function setup(options: Partial<EmulatorOptions> = {}): Promise<Setup> {
+export async function setUp(options: Partial<EmulatorOptions> = {}): Promise<Setup> {
   let now = noon;
   const plain: SwitchesPatch = { failureShare: 0, testEnvironmentShare: 0, truncatedShare: 0 };
   const emulator = await startEmulator({ now: () => now, ...options, switches: { ...plain, ...options.switches } });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { switchesSchema } from '../../src/emulator/model/switches.js';
-import { ids, revisions, setup } from './client.js';
+import { ids, revisions, setUp } from './client.js';
 
 describe('the control routes at /_emulator', () => {
   it('show all switches, and change those that a patch names', async () => {
-    const { control, emulator } = await setup();
+    const { control, emulator } = await setUp();
     const before = (await control('GET', '/switches')).json;
     expect(Object.keys(before).sort()).toEqual(Object.keys(switchesSchema.shape).sort());
     const patch = { latencyMs: 1, redelivery: 'behind', faults: [{ kind: 'status', status: 500, share: 0.5 }] };
@@ -23,7 +23,7 @@ describe('the control routes at /_emulator', () => {
     [[]],
     ['x'],
   ])('change nothing when the switches are %j', async (patch) => {
-    const { control, emulator } = await setup();
+    const { control, emulator } = await setUp();
     const before = emulator.switches;
     const reply = await control('PATCH', '/switches', patch);
     expect(reply.status).toBe(400);
@@ -32,7 +32,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('add generated and scripted runs', async () => {
-    const { control, page } = await setup();
+    const { control, page } = await setUp();
     const made = (await control('POST', '/runs', { count: 3 })).json.runs as { scanId: string }[];
     await control('POST', '/runs', {
       runs: [
@@ -47,7 +47,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('correct a named run, or any number of runs', async () => {
-    const { control, drain } = await setup({ history: 20 });
+    const { control, drain } = await setUp({ history: 20 });
     const { items } = await drain();
     const first = String(items[0]?.scanId);
     expect((await control('POST', '/corrections', { scanId: first, data: { neu: true } })).json).toEqual({
@@ -61,7 +61,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('accept verbatim entries, one per line', async () => {
-    const { emulator, get } = await setup();
+    const { emulator, get } = await setUp();
     const lines = ['{"scanId":"a","n":12345678901234567890}', '{"s":"\\udc00"}'];
     const response = await fetch(`${emulator.controlUrl}/entries`, { method: 'POST', body: `${lines.join('\n')}\n` });
     expect(await response.json()).toEqual({ added: 2 });
@@ -69,7 +69,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('script single-run answers', async () => {
-    const { emulator, get } = await setup();
+    const { emulator, get } = await setUp();
     const address = `${emulator.controlUrl}/answers/s-1`;
     await fetch(`${address}?times=1&status=500`, { method: 'PUT', body: '{"error":"Aua."}' });
     await fetch(address, { method: 'PUT', body: '{"n":1.10}' });
@@ -80,7 +80,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('set and remove faults, and invalidate cursors', async () => {
-    const { control, get, page } = await setup({ history: 2 });
+    const { control, get, page } = await setUp({ history: 2 });
     await control('PATCH', '/switches', { faults: [{ kind: 'status', status: 502 }] });
     expect((await get('/scans')).status).toBe(502);
     await control('PATCH', '/switches', { faults: [] });
@@ -90,7 +90,7 @@ describe('the control routes at /_emulator', () => {
   });
 
   it('count requests', async () => {
-    const { control, get } = await setup();
+    const { control, get } = await setUp();
     await get('/scans');
     expect((await control('GET', '/requests')).json).toEqual({ feed: 1, run: 0, submit: 0 });
   });
@@ -100,7 +100,7 @@ describe('the control routes at /_emulator', () => {
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },
     ];
-    const { control, get } = await setup({ apiKeys });
+    const { control, get } = await setUp({ apiKeys });
     await control('POST', '/runs', { organization: 'b', count: 2 });
     const { items } = (await get('/scans', { authorization: 'Bearer two' })).json as {
       items: Record<string, unknown>[];

@@ -1,11 +1,11 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, it } from 'vitest';
 import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
-import { form, setup } from './client.js';
+import { form, setUp } from './client.js';
 
 describe('the OpenAPI description of the service', () => {
   it('is served without a key on the control routes, and is valid OpenAPI', async () => {
-    const { control } = await setup();
+    const { control } = await setUp();
     const { json, headers } = await control('GET', '/openapi.json');
     expect(headers.get('content-type')).toMatch(/^application\/json/);
     expect(json).toEqual(document);
@@ -103,7 +103,7 @@ describe('the check against the OpenAPI description', () => {
   });
 
   it('reports invalid requests, and accepts scripted and faulty answers, when it watches an emulator', async () => {
-    const { emulator, get, submit } = await setup();
+    const { emulator, get, submit } = await setUp();
     const { differences } = watchEmulator(emulator, { strict: true });
     emulator.appendRaw(['{"scanId":7}', 'no JSON']);
     emulator.addFault({ kind: 'status', status: 418, next: 1 });

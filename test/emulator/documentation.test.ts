@@ -4,7 +4,7 @@ import { documentTypes, faultKinds } from '../../src/emulator/index.js';
 import { faultSchema } from '../../src/emulator/model/faults.js';
 import { runSpecSchema } from '../../src/emulator/model/run-specs.js';
 import { switchesSchema } from '../../src/emulator/model/switches.js';
-import { setup } from './client.js';
+import { setUp } from './client.js';
 
 /** Returns the fields of an interface in a file of `src/emulator/model/`, with their comments. */
 function fieldsOf(file: string, name: string): Record<string, string> {
@@ -37,7 +37,7 @@ test('docs/emulator.md names every switch, every kind of fault and every documen
 });
 
 test('docs/emulator.md shows control requests that succeed', async () => {
-  const { emulator, get } = await setup({ history: 5 });
+  const { emulator, get } = await setUp({ history: 5 });
   emulator.appendRuns([{ scanId: 'invoice-1' }]);
   const calls = [...text.replaceAll(' \\\n   ', '').matchAll(/^\$ curl (?:-X (\w+) )?"?\$CONTROL(\/[^\s"]+)"?(.*)$/gm)];
   expect(calls.length).toBeGreaterThan(8);

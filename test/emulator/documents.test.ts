@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { scramble, unscramble } from '../../src/emulator/model/random.js';
 import { runNumberOf, scanIdOf } from '../../src/emulator/model/scan-ids.js';
-import { ids, noon, setup } from './client.js';
+import { ids, noon, setUp } from './client.js';
 
 interface Line {
   menge: number;
@@ -13,19 +13,19 @@ interface Line {
 describe('generated documents', () => {
   it('are equal when their seeds are equal, and differ when they differ', async () => {
     const texts = async (seed: number) =>
-      (await (await setup({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
+      (await (await setUp({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
     expect(await texts(5)).toBe(await texts(5));
     expect(await texts(5)).not.toBe(await texts(6));
   });
 
   it('are equal when they are read with other page sizes', async () => {
-    const { drain, page } = await setup({ history: 200 });
+    const { drain, page } = await setUp({ history: 200 });
     const byOne = (await drain('limit=1')).items;
     expect((await page('limit=200')).items).toEqual(byOne);
   });
 
   it('have amounts with two decimals and archive numbers with twenty digits', async () => {
-    const { get } = await setup({ history: 200 });
+    const { get } = await setUp({ history: 200 });
     const { text } = await get('/scans?limit=200');
     const amounts = [
       ...text.matchAll(/"(?:nettobetrag|bruttobetrag|einzelpreis|gesamtpreis|netto|steuer)":([^,}\]]+)/g),
@@ -39,7 +39,7 @@ describe('generated documents', () => {
   });
 
   it('have consistent sums', async () => {
-    const { page } = await setup({ history: 200 });
+    const { page } = await setUp({ history: 200 });
     const invoices = (await page('limit=200')).items
       .map((item) => item.data as Record<string, unknown>)
       .filter((data) => 'nettobetrag' in data);
@@ -55,7 +55,7 @@ describe('generated documents', () => {
   });
 
   it.each([1700, 6000])('have about %i bytes on average when that size is set', async (runBytes) => {
-    const { get } = await setup({ history: 600, runBytes, switches: { failureShare: 0.03 } });
+    const { get } = await setUp({ history: 600, runBytes, switches: { failureShare: 0.03 } });
     const { text, json } = await get('/scans?limit=200&status=completed,failed');
     const mean = Buffer.byteLength(text) / (json.items as unknown[]).length;
     expect(mean).toBeGreaterThan(runBytes * 0.9);
@@ -63,7 +63,7 @@ describe('generated documents', () => {
   });
 
   it('are spread over the period before the start, with none in the future', async () => {
-    const { drain } = await setup({ history: 100, historyPeriodMs: 100_000 });
+    const { drain } = await setUp({ history: 100, historyPeriodMs: 100_000 });
     const times = (await drain()).items.map((item) => new Date(String(item.deliveredAt)).getTime());
     expect(times[0]).toBeGreaterThan(noon - 100_000);
     expect(times[0]).toBeLessThan(noon - 98_000);
@@ -72,7 +72,7 @@ describe('generated documents', () => {
   });
 
   it('are readable immediately anywhere when the history has ten million runs', async () => {
-    const { page, get } = await setup({ history: 10_000_000 });
+    const { page, get } = await setUp({ history: 10_000_000 });
     const { items } = await page(`since=${noon - 86_400_000}&limit=200`);
     expect(items).toHaveLength(200);
     expect(items[0]?.fileName).toMatch(/_9666\d{3}\.pdf$/);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { form, setup } from './client.js';
+import { form, setUp } from './client.js';
 
 describe('faults', () => {
   it('answer the next N requests with a status, Retry-After and a German body', async () => {
-    const { get, emulator } = await setup({ history: 1 });
+    const { get, emulator } = await setUp({ history: 1 });
     emulator.addFault({ kind: 'status', status: 429, retryAfter: 7, next: 2 });
     for (let i = 0; i < 2; i++) {
       const { status, headers, json } = await get('/scans');
@@ -14,7 +14,7 @@ describe('faults', () => {
   });
 
   it('apply in the order in which they were set, and only to their operation', async () => {
-    const { get, submit, emulator } = await setup({ history: 1 });
+    const { get, submit, emulator } = await setUp({ history: 1 });
     emulator.addFault({ kind: 'status', status: 500, operation: 'submit' });
     emulator.addFault({ kind: 'status', status: 502, operation: 'run', next: 1 });
     emulator.addFault({ kind: 'status', status: 504, operation: 'any' });
@@ -28,7 +28,7 @@ describe('faults', () => {
 
   it('affect the same requests, about the given share, when the seed is the same', async () => {
     const statuses = async () => {
-      const { get } = await setup({ seed: 3, switches: { faults: [{ kind: 'status', share: 0.3 }] } });
+      const { get } = await setUp({ seed: 3, switches: { faults: [{ kind: 'status', share: 0.3 }] } });
       const seen: number[] = [];
       for (let i = 0; i < 100; i++) seen.push((await get('/scans')).status);
       return seen;
@@ -41,21 +41,21 @@ describe('faults', () => {
   });
 
   it('create no run when a submission is answered with a status', async () => {
-    const { submit, emulator } = await setup({ switches: { processingMs: 0 } });
+    const { submit, emulator } = await setUp({ switches: { processingMs: 0 } });
     emulator.addFault({ kind: 'status', status: 500, next: 1 });
     expect((await submit(form())).status).toBe(500);
     expect([...emulator.entries()]).toHaveLength(0);
   });
 
   it('redirect with scripted headers', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     emulator.addFault({ kind: 'status', status: 302, headers: { location: 'http://anderswo.example/' } });
     const { status, headers } = await get('/scans');
     expect([status, headers.get('location')]).toEqual([302, 'http://anderswo.example/']);
   });
 
   it('answer with HTML instead of JSON', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     emulator.addFault({ kind: 'html' });
     const { status, headers, text } = await get('/scans');
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
@@ -63,7 +63,7 @@ describe('faults', () => {
   });
 
   it('answer verbatim when the answer is scripted', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     const body = '{"items":[{"n":1.10}],"nextCursor":"c"}';
     emulator.addFault({ kind: 'answer', operation: 'feed', headers: { 'content-type': 'application/json' }, body });
     const { status, text, headers } = await get('/scans');
@@ -71,7 +71,7 @@ describe('faults', () => {
   });
 
   it('answer with an empty body or half a body', async () => {
-    const { get, emulator } = await setup({ history: 3 });
+    const { get, emulator } = await setUp({ history: 3 });
     const whole = (await get('/scans')).text;
     emulator.addFault({ kind: 'empty', next: 1 });
     emulator.addFault({ kind: 'half', next: 1 });
@@ -82,14 +82,14 @@ describe('faults', () => {
   });
 
   it.each([true, false])('cut the body in the middle (chunked: %s)', async (chunked) => {
-    const { get, emulator } = await setup({ history: 3 });
+    const { get, emulator } = await setUp({ history: 3 });
     emulator.addFault({ kind: 'cut', chunked, afterBytes: 100, next: 1 });
     await expect(get('/scans')).rejects.toThrow();
     expect((await get('/scans')).status).toBe(200);
   });
 
   it('lose the answer to a submission after its run was created', async () => {
-    const { submit, page, emulator } = await setup({ switches: { processingMs: 0 } });
+    const { submit, page, emulator } = await setUp({ switches: { processingMs: 0 } });
     emulator.addFault({ kind: 'cut', next: 1 });
     const key = { 'idempotency-key': 'k' };
     await expect(submit(form(), 'environment=prod', key)).rejects.toThrow();
@@ -98,7 +98,7 @@ describe('faults', () => {
   });
 
   it('destroy the connection before any answer', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     emulator.addFault({ kind: 'reset', next: 1 });
     await expect(get('/scans')).rejects.toThrow();
   });
@@ -108,7 +108,7 @@ describe('faults', () => {
     const sleep = async (ms: number) => {
       waits.push(ms);
     };
-    const { get, emulator } = await setup({ history: 3, sleep });
+    const { get, emulator } = await setUp({ history: 3, sleep });
     const whole = (await get('/scans')).text;
     emulator.addFault({ kind: 'slow', dripBytes: 100, dripMs: 250 });
     expect((await get('/scans')).text).toBe(whole);
@@ -132,7 +132,7 @@ describe('faults', () => {
         });
       });
     };
-    const { emulator } = await setup({ history: 3, sleep });
+    const { emulator } = await setUp({ history: 3, sleep });
     emulator.addFault({ kind: 'slow', next: 1 });
     const headers = { authorization: `Bearer ${emulator.apiKey}` };
     await expect(
@@ -144,7 +144,7 @@ describe('faults', () => {
   });
 
   it('never answer when they hang, and let the emulator close', async () => {
-    const { emulator, get } = await setup();
+    const { emulator, get } = await setUp();
     emulator.addFault({ kind: 'hang' });
     const seen = emulator.requests.next();
     const answer = get('/scans').then(
@@ -157,7 +157,7 @@ describe('faults', () => {
   });
 
   it('reject the next request that has a cursor', async () => {
-    const { get, page, emulator } = await setup({ history: 3 });
+    const { get, page, emulator } = await setUp({ history: 3 });
     const { nextCursor } = await page('limit=1');
     emulator.addFault({ kind: 'invalid-cursor', next: 1 });
     expect((await get('/scans')).status).toBe(200);
@@ -166,7 +166,7 @@ describe('faults', () => {
   });
 
   it('leave nextCursor empty, missing or unchanged', async () => {
-    const { get, page, emulator } = await setup({ history: 9 });
+    const { get, page, emulator } = await setUp({ history: 9 });
     const { nextCursor } = await page('limit=1');
     for (const kind of ['empty-cursor', 'missing-cursor', 'stuck-cursor'] as const)
       emulator.addFault({ kind, next: 1 });
@@ -177,7 +177,7 @@ describe('faults', () => {
   });
 
   it('are refused when they are invalid', async () => {
-    const { emulator } = await setup();
+    const { emulator } = await setUp();
     expect(() => emulator.addFault({ kind: 'nope' as 'cut' })).toThrow(/kind/);
     expect(() => emulator.addFault({ kind: 'cut', share: 2 })).toThrow(/share/);
   });

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { ids, revisions, setup } from './client.js';
+import { ids, revisions, setUp } from './client.js';
 
 const minute = 60_000;
 
 describe('live runs and corrections', () => {
   it('do not appear when no rate is set', async () => {
-    const { drain, advance } = await setup({ history: 10 });
+    const { drain, advance } = await setUp({ history: 10 });
     const before = await drain();
     advance(86_400_000);
     expect(await drain()).toEqual(before);
   });
 
   it('appear at the rate that is set, and stop when it is 0', async () => {
-    const { drain, advance, emulator } = await setup({ history: 5 });
+    const { drain, advance, emulator } = await setUp({ history: 5 });
     advance(minute);
     emulator.set({ newRunsPerSecond: 3 });
     advance(minute);
@@ -25,7 +25,7 @@ describe('live runs and corrections', () => {
   });
 
   it('are all seen by a polling client when it polls at any time', async () => {
-    const { page, advance, drain, emulator } = await setup({
+    const { page, advance, drain, emulator } = await setUp({
       history: 10,
       switches: { newRunsPerSecond: 40, correctionsPerMinute: 200, processingMs: 0 },
     });
@@ -53,14 +53,14 @@ describe('live runs and corrections', () => {
   });
 
   it('raise revisions at the rate that is set', async () => {
-    const { drain, advance } = await setup({ history: 200, switches: { correctionsPerMinute: 10 } });
+    const { drain, advance } = await setUp({ history: 200, switches: { correctionsPerMinute: 10 } });
     advance(3 * minute);
     const raised = (await drain('limit=200')).items.map((item) => (item.revision as number) - 1);
     expect(raised.reduce((sum, n) => sum + n, 0)).toBe(30);
   });
 
   it('appear late, before issued cursors, when a share of late runs is set', async () => {
-    const { page, drain, advance, emulator } = await setup({
+    const { page, drain, advance, emulator } = await setUp({
       switches: { newRunsPerSecond: 1, lateShare: 0.3, lateByMs: 10 * minute },
     });
     advance(5 * minute);
@@ -79,7 +79,7 @@ describe('live runs and corrections', () => {
   });
 
   it('do not move a cursor when they are not visible yet', async () => {
-    const { page, advance, emulator } = await setup({
+    const { page, advance, emulator } = await setUp({
       switches: { newRunsPerSecond: 1, lateShare: 1, lateByMs: minute },
     });
     const { nextCursor } = await page();
@@ -91,7 +91,7 @@ describe('live runs and corrections', () => {
   });
 
   it('do not appear in a millisecond that was already read when a rate is set', async () => {
-    const { page, drain, advance, emulator } = await setup();
+    const { page, drain, advance, emulator } = await setUp();
     emulator.appendCount(1);
     const { nextCursor } = await page();
     emulator.set({ newRunsPerSecond: 50_000 });
@@ -102,7 +102,7 @@ describe('live runs and corrections', () => {
   });
 
   it('do not change existing runs when shares are changed', async () => {
-    const { drain, advance, emulator } = await setup({ history: 50, switches: { newRunsPerSecond: 1 } });
+    const { drain, advance, emulator } = await setUp({ history: 50, switches: { newRunsPerSecond: 1 } });
     advance(minute);
     const before = await drain('limit=200');
     emulator.set({ failureShare: 1, testEnvironmentShare: 1 });
@@ -114,7 +114,7 @@ describe('live runs and corrections', () => {
   });
 
   it('are listed at the end when the clock goes backwards', async () => {
-    const { page, advance, emulator } = await setup();
+    const { page, advance, emulator } = await setUp();
     emulator.appendCount(1);
     const { nextCursor } = await page();
     advance(-minute);
@@ -123,7 +123,7 @@ describe('live runs and corrections', () => {
   });
 
   it('are removed, oldest first, when they exceed the limit', async () => {
-    const { drain, get, emulator, advance } = await setup({ liveLimit: 20, history: 3 });
+    const { drain, get, emulator, advance } = await setUp({ liveLimit: 20, history: 3 });
     const runs: string[] = [];
     for (let i = 0; i < 30; i++) {
       advance(1);
@@ -135,7 +135,7 @@ describe('live runs and corrections', () => {
   });
 
   it('do not return to the first revision when a corrected run is removed', async () => {
-    const { drain, get, emulator, advance } = await setup({ liveLimit: 2, history: 3 });
+    const { drain, get, emulator, advance } = await setUp({ liveLimit: 2, history: 3 });
     const [scanId] = ids((await drain()).items) as [string];
     emulator.correct(scanId);
     advance(1);
@@ -150,7 +150,7 @@ it('waits before every answer when a latency is set', async () => {
   const sleep = async (ms: number) => {
     waits.push(ms);
   };
-  const { get } = await setup({ sleep, switches: { latencyMs: 300 } });
+  const { get } = await setUp({ sleep, switches: { latencyMs: 300 } });
   await get('/scans');
   await get('/scans/x');
   expect(waits).toEqual([300, 300]);
@@ -158,7 +158,7 @@ it('waits before every answer when a latency is set', async () => {
 
 describe('scripts', () => {
   it('append runs with the given values', async () => {
-    const { page, emulator } = await setup();
+    const { page, emulator } = await setUp();
     const spec = {
       scanId: 'scan-1',
       revision: 4,
@@ -182,14 +182,14 @@ describe('scripts', () => {
   });
 
   it('append revisions of a run in any order, and the single run shows the highest', async () => {
-    const { page, get, emulator } = await setup();
+    const { page, get, emulator } = await setUp();
     emulator.appendRuns([{ scanId: 's' }, { scanId: 's', revision: 3 }, { scanId: 's', revision: 2 }]);
     expect(revisions((await page()).items)).toEqual(['s@1', 's@3', 's@2']);
     expect((await get('/scans/s')).json.revision).toBe(3);
   });
 
   it('append a run before issued cursors or in the future', async () => {
-    const { page, get, emulator, advance } = await setup({ history: 3 });
+    const { page, get, emulator, advance } = await setUp({ history: 3 });
     const { nextCursor } = await page();
     const now = Date.UTC(2026, 9, 1, 12);
     const [late, future] = emulator.appendRuns([{ deliveredAt: now - 20 * 86_400_000 }, { deliveredAt: now + 5000 }]);
@@ -201,7 +201,7 @@ describe('scripts', () => {
   });
 
   it('keep every digit when results are JSON text', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     const dataJson = '{"n":12345678901234567890,"m":1.10,"e":1e400}';
     const [run] = emulator.appendRuns([{ dataJson }]);
     expect((await get('/scans')).text).toContain(`"data":${dataJson},`);
@@ -209,7 +209,7 @@ describe('scripts', () => {
   });
 
   it('serve entries byte for byte when they are verbatim', async () => {
-    const { get, emulator } = await setup();
+    const { get, emulator } = await setUp();
     const texts = ['{"scanId":"a","n":1.10,"x":"\\ud800"}', 'null', '{"scanId":"a",  "scanId":"b"}', '[1,2]'];
     emulator.appendRaw(texts);
     const { text } = await get('/scans');
@@ -217,7 +217,7 @@ describe('scripts', () => {
   });
 
   it('serve bytes unchanged when they are not UTF-8', async () => {
-    const { emulator } = await setup();
+    const { emulator } = await setUp();
     emulator.appendRaw(['1', new Uint8Array([0x22, 0xff, 0xc3, 0x22])]);
     const response = await fetch(`${emulator.url}/scans`, { headers: { authorization: `Bearer ${emulator.apiKey}` } });
     const bytes = Buffer.from(await response.arrayBuffer());
@@ -230,7 +230,7 @@ describe('scripts', () => {
   });
 
   it('filter verbatim entries by their given fields', async () => {
-    const { page, get, emulator } = await setup();
+    const { page, get, emulator } = await setUp();
     const text = '{"scanId":"v","revision":1}';
     emulator.appendRaw([{ text, scanId: 'v', status: 'failed', environment: 'test', documentType: 'gutschrift' }]);
     expect((await page()).items).toEqual([]);
@@ -241,7 +241,7 @@ describe('scripts', () => {
 
 describe('the request log', () => {
   it('counts requests, and shows the query, entries and answer of each', async () => {
-    const { page, get, emulator } = await setup({ history: 3 });
+    const { page, get, emulator } = await setUp({ history: 3 });
     const asked = emulator.requests.next((record) => record.operation === 'feed');
     const { items, nextCursor } = await page('limit=2&markdown=1');
     await get('/scans/x');

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { form, ids, revisions, setup } from './client.js';
+import { form, ids, revisions, setUp } from './client.js';
 
 describe('states and transitions (interface 3)', () => {
   it('shows an accepted submission as processing, at revision 1, until it is finished', async () => {
-    const { submit, get, advance } = await setup({ switches: { processingMs: 5000 } });
+    const { submit, get, advance } = await setUp({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     expect((await get(`/scans/${scanId}`)).json).toMatchObject({ scanId, status: 'processing', revision: 1 });
     advance(4999);
@@ -13,7 +13,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('lists a run in the feed only when it is finished', async () => {
-    const { submit, page, advance } = await setup({ switches: { processingMs: 5000 } });
+    const { submit, page, advance } = await setUp({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     const before = await page('status=completed,failed&environment=all');
     expect(before.items).toEqual([]);
@@ -22,7 +22,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('has failureReason and a German error instead of data when recognition fails', async () => {
-    const { submit, page, advance } = await setup({ switches: { failureShare: 1 } });
+    const { submit, page, advance } = await setUp({ switches: { failureShare: 1 } });
     await submit(form());
     advance(60_000);
     expect((await page()).items).toEqual([]);
@@ -34,7 +34,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('uses only the slugs and names of its document types', async () => {
-    const { page } = await setup({ history: 300 });
+    const { page } = await setUp({ history: 300 });
     const types = new Set((await page('limit=200')).items.map((item) => JSON.stringify(item.documentType)));
     expect([...types].sort()).toEqual(
       [
@@ -48,7 +48,7 @@ describe('states and transitions (interface 3)', () => {
 
   describe.each(['ahead', 'behind'] as const)('a correction delivered %s', (redelivery) => {
     it('raises the revision and changes the content of a finished run', async () => {
-      const { emulator, page, get } = await setup({ history: 3, switches: { redelivery } });
+      const { emulator, page, get } = await setUp({ history: 3, switches: { redelivery } });
       const [first] = (await page('limit=1')).items;
       const scanId = String(first?.scanId);
       emulator.correct(scanId);
@@ -58,7 +58,7 @@ describe('states and transitions (interface 3)', () => {
     });
 
     it('is listed once, at the new revision, when the feed is read from the beginning', async () => {
-      const { emulator, drain, advance } = await setup({ history: 10, switches: { redelivery } });
+      const { emulator, drain, advance } = await setUp({ history: 10, switches: { redelivery } });
       const before = ids((await drain()).items);
       advance(1000);
       for (const scanId of before.slice(2, 5)) emulator.correct(scanId);
@@ -71,7 +71,7 @@ describe('states and transitions (interface 3)', () => {
     });
 
     it('keeps the entry of the old revision when the switch superseded is kept', async () => {
-      const { emulator, drain } = await setup({ history: 3, switches: { redelivery, superseded: 'kept' } });
+      const { emulator, drain } = await setUp({ history: 3, switches: { redelivery, superseded: 'kept' } });
       const [scanId] = ids((await drain()).items);
       emulator.correct(scanId as string);
       const after = revisions((await drain()).items);
@@ -81,7 +81,7 @@ describe('states and transitions (interface 3)', () => {
     });
 
     it('keeps the feed sorted by delivery time', async () => {
-      const { emulator, drain, advance } = await setup({ history: 30, switches: { redelivery } });
+      const { emulator, drain, advance } = await setUp({ history: 30, switches: { redelivery } });
       const before = ids((await drain()).items);
       for (const scanId of before.slice(10, 20)) {
         advance(700);
@@ -94,14 +94,14 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('lists a correction ahead of cursors when a client continues', async () => {
-    const { emulator, drain, page } = await setup({ history: 5 });
+    const { emulator, drain, page } = await setUp({ history: 5 });
     const { items, cursor } = await drain();
     emulator.correct(String(items[0]?.scanId));
     expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${items[0]?.scanId}@2`]);
   });
 
   it('lists a correction behind cursors only when a client goes back', async () => {
-    const { emulator, drain, page } = await setup({ history: 5, switches: { redelivery: 'behind' } });
+    const { emulator, drain, page } = await setUp({ history: 5, switches: { redelivery: 'behind' } });
     const { items, cursor } = await drain();
     const last = items[4] as Record<string, unknown>;
     emulator.correct(String(last.scanId));
@@ -111,7 +111,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('hides a correction behind cursors when a client has not reached the old position yet', async () => {
-    const { emulator, page, drain } = await setup({ history: 10, switches: { redelivery: 'behind' } });
+    const { emulator, page, drain } = await setUp({ history: 10, switches: { redelivery: 'behind' } });
     const all = ids((await drain()).items);
     const { nextCursor } = await page('limit=2');
     emulator.correct(all[8] as string);
@@ -127,7 +127,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('lists a correction ahead of a cursor when both are of the same millisecond', async () => {
-    const { emulator, drain, page } = await setup({ history: 2 });
+    const { emulator, drain, page } = await setUp({ history: 2 });
     const [run] = emulator.appendCount(1);
     const { cursor } = await drain();
     emulator.correct(run?.scanId ?? '');
@@ -135,7 +135,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('ignores a cursor when its client has moved on, or when it was unused for ten minutes', async () => {
-    const { emulator, drain, page, advance } = await setup({ history: 10, switches: { redelivery: 'behind' } });
+    const { emulator, drain, page, advance } = await setUp({ history: 10, switches: { redelivery: 'behind' } });
     await page('limit=1');
     advance(10 * 60_000);
     const { items } = await drain('limit=1');
@@ -145,7 +145,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('shows a failed run as completed when it was corrected', async () => {
-    const { emulator, get } = await setup();
+    const { emulator, get } = await setUp();
     const [failed] = emulator.appendRuns([{ status: 'failed' }]);
     emulator.correct(failed?.scanId ?? '', { status: 'completed' });
     const { json } = await get(`/scans/${failed?.scanId}`);
@@ -154,7 +154,7 @@ describe('states and transitions (interface 3)', () => {
   });
 
   it('refuses a correction when the run is processing or unknown', async () => {
-    const { emulator, submit } = await setup();
+    const { emulator, submit } = await setUp();
     const { scanId } = (await submit(form())).json;
     expect(() => emulator.correct(String(scanId))).toThrow(RangeError);
     expect(() => emulator.correct('unknown')).toThrow(RangeError);

@@ -1,38 +1,38 @@
 import { describe, expect, it } from 'vitest';
-import { ids, noon, setup } from './client.js';
+import { ids, noon, setUp } from './client.js';
 
 const hour = 3_600_000;
 
 describe('delivery feed (interface 4.2)', () => {
   it('starts at the beginning of the history when neither cursor nor since is given (rule 1)', async () => {
-    const { page, emulator } = await setup({ history: 1000 });
+    const { page, emulator } = await setUp({ history: 1000 });
     const [first] = emulator.entries();
     expect(ids((await page('limit=1')).items)).toEqual([first && 'version' in first ? first.version.scanId : '']);
   });
 
   it.each([1, 7, 50, 200])('delivers every run exactly once when pages have %i entries', async (limit) => {
-    const { drain } = await setup({ history: 210 });
+    const { drain } = await setUp({ history: 210 });
     const seen = ids((await drain(`limit=${limit}`)).items);
     expect(seen).toHaveLength(210);
     expect(new Set(seen).size).toBe(210);
   });
 
   it('sorts entries by delivery time, in whatever order they were appended (rule 2)', async () => {
-    const { emulator, page } = await setup();
+    const { emulator, page } = await setUp();
     const delivered = [2, 3, 1].map((hours) => noon - hours * hour);
     const [second, first, third] = emulator.appendRuns(delivered.map((deliveredAt) => ({ deliveredAt })));
     expect(ids((await page()).items)).toEqual([first?.scanId, second?.scanId, third?.scanId]);
   });
 
   it('returns 50 entries when no limit is given', async () => {
-    const { page } = await setup({ history: 300 });
+    const { page } = await setUp({ history: 300 });
     expect((await page()).items).toHaveLength(50);
     expect((await page('limit=200')).items).toHaveLength(200);
     expect((await page('limit=1')).items).toHaveLength(1);
   });
 
   it('returns the same page again when the cursor is the same', async () => {
-    const { page } = await setup({ history: 30 });
+    const { page } = await setUp({ history: 30 });
     const { nextCursor } = await page('limit=10');
     expect(await page(`cursor=${nextCursor}&limit=10`)).toEqual(await page(`cursor=${nextCursor}&limit=10`));
   });
@@ -45,7 +45,7 @@ describe('delivery feed (interface 4.2)', () => {
     ['environment=all', { status: ['completed'], environment: ['prod', 'test'] }],
     ['environment=all&status=completed,failed', { status: ['completed', 'failed'], environment: ['prod', 'test'] }],
   ])('filters entries when the query is %s', async (query, expected) => {
-    const { drain } = await setup({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
+    const { drain } = await setUp({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
     const all = (await drain('status=completed,failed&environment=all')).items;
     const { items } = await drain(query);
     const wanted = all.filter(
@@ -57,7 +57,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('filters entries when a documentType is given', async () => {
-    const { drain } = await setup({ history: 300 });
+    const { drain } = await setUp({ history: 300 });
     const all = (await drain()).items;
     const wanted = all.filter((item) => (item.documentType as { slug: string }).slug === 'gutschrift');
     expect(ids((await drain('documentType=gutschrift')).items)).toEqual(ids(wanted));
@@ -65,7 +65,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('advances the cursor when the filters skip runs (rule 2)', async () => {
-    const { page, emulator } = await setup({ history: 20 });
+    const { page, emulator } = await setUp({ history: 20 });
     const skipped = await page('environment=test');
     expect(skipped.items).toEqual([]);
     // Entries already passed do not become visible by changing filters.
@@ -75,7 +75,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('continues at the same position when the filters change between polls (rule 2)', async () => {
-    const { page, drain } = await setup({ history: 100, switches: { testEnvironmentShare: 0.5 } });
+    const { page, drain } = await setUp({ history: 100, switches: { testEnvironmentShare: 0.5 } });
     const all = (await drain('environment=all')).items;
     const first = await page('environment=test&limit=10');
     const last = ids(first.items).at(-1);
@@ -84,7 +84,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('accepts since as ISO 8601 or milliseconds since 1970, exclusive only when the switch is set', async () => {
-    const { page, drain, emulator } = await setup({ history: 100 });
+    const { page, drain, emulator } = await setUp({ history: 100 });
     const all = (await drain()).items;
     const time = String(all[40]?.deliveredAt);
     const ms = new Date(time).getTime();
@@ -97,7 +97,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('accepts a date, a time in the future and 0 as since', async () => {
-    const { page, emulator, advance } = await setup({ history: 100 });
+    const { page, emulator, advance } = await setUp({ history: 100 });
     expect((await page('since=0&limit=200')).items).toHaveLength(100);
     expect((await page('since=2026-09-01&limit=200')).items).toHaveLength(100);
     const { items, nextCursor } = await page(`since=${noon + hour}`);
@@ -109,14 +109,14 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it.each(['true', '1', 'yes'])('includes markdown in every entry when markdown=%s', async (value) => {
-    const { page } = await setup({ history: 20 });
+    const { page } = await setUp({ history: 20 });
     for (const item of (await page(`markdown=${value}`)).items) expect(item.markdown).toMatch(/^# /);
   });
 
   it.each(['', '&markdown=', '&markdown=false', '&markdown=0', '&markdown=no'])(
     'includes no markdown when the query has "%s"',
     async (query) => {
-      const { page } = await setup({ history: 20 });
+      const { page } = await setUp({ history: 20 });
       for (const item of (await page(`limit=10${query}`)).items) expect(item).not.toHaveProperty('markdown');
     },
   );
@@ -129,7 +129,7 @@ describe('delivery feed (interface 4.2)', () => {
       ['markdown', { data: { a: 1 }, markdown: 'ü'.repeat(600) }, true, false],
       ['both', { ...big, markdown: 'x'.repeat(1001) }, false, false],
     ])('omit %s and set resultTruncated when the limit is exceeded', async (_, spec, hasData, hasMarkdown) => {
-      const { emulator, page, get } = await setup({ switches: { inlineLimitBytes: 1000 } });
+      const { emulator, page, get } = await setUp({ switches: { inlineLimitBytes: 1000 } });
       const [run] = emulator.appendRuns([spec]);
       const [entry] = (await page('markdown=true')).items;
       expect(entry?.resultTruncated).toBe(true);
@@ -142,7 +142,7 @@ describe('delivery feed (interface 4.2)', () => {
     });
 
     it('include values when they have exactly the limit', async () => {
-      const { emulator, page } = await setup({ switches: { inlineLimitBytes: 1000 } });
+      const { emulator, page } = await setUp({ switches: { inlineLimitBytes: 1000 } });
       const dataJson = `{"x":"${'x'.repeat(1000 - '{"x":""}'.length)}"}`;
       emulator.appendRuns([
         { dataJson, markdown: 'x'.repeat(1000) },
@@ -153,14 +153,14 @@ describe('delivery feed (interface 4.2)', () => {
     });
 
     it('set resultTruncated when markdown is too large, even if it was not requested', async () => {
-      const { emulator, page } = await setup();
+      const { emulator, page } = await setUp();
       emulator.appendRuns([{ truncated: 'markdown' }]);
       const [entry] = (await page()).items;
       expect(entry).toMatchObject({ resultTruncated: true, data: expect.any(Object) });
     });
 
     it('omit values for a share of completed runs when one is set', async () => {
-      const { drain, emulator } = await setup({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
+      const { drain, emulator } = await setUp({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
       const { items } = await drain('markdown=1&status=completed,failed&limit=200');
       const truncated = items.filter((item) => item.resultTruncated === true);
       expect(truncated.length).toBeGreaterThan(130);
@@ -173,7 +173,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('delivers runs like any other when their partner is in test mode (rule 7)', async () => {
-    const { page, drain, emulator } = await setup({ history: 1000 });
+    const { page, drain, emulator } = await setUp({ history: 1000 });
     const modes = new Map<string, boolean>();
     for (const item of (await drain('limit=200')).items) {
       const { slug } = item.documentType as { slug: string };
@@ -192,14 +192,14 @@ describe('delivery feed (interface 4.2)', () => {
 
   describe('cursors', () => {
     it('stay the same at the end of the feed when they are stable', async () => {
-      const { page, drain, advance } = await setup({ history: 5 });
+      const { page, drain, advance } = await setUp({ history: 5 });
       const { cursor } = await drain();
       advance(hour);
       expect((await page(`cursor=${cursor}`)).nextCursor).toBe(cursor);
     });
 
     it('change with every poll, and continue at the same position, when they are moving', async () => {
-      const { page, emulator } = await setup({ history: 5, switches: { cursors: 'moving' } });
+      const { page, emulator } = await setUp({ history: 5, switches: { cursors: 'moving' } });
       const seen = new Set<string>();
       let { nextCursor: cursor } = await page();
       for (let i = 0; i < 3; i++) {
@@ -212,7 +212,7 @@ describe('delivery feed (interface 4.2)', () => {
     });
 
     it('are rejected when they were altered', async () => {
-      const { page, get } = await setup({ history: 5 });
+      const { page, get } = await setUp({ history: 5 });
       const { nextCursor } = await page();
       for (let i = 0; i < nextCursor.length; i++) {
         const other = nextCursor[i] === 'A' ? 'B' : 'A';
@@ -222,21 +222,21 @@ describe('delivery feed (interface 4.2)', () => {
     });
 
     it('stay valid after a restart when the seed is the same', async () => {
-      const first = await setup({ history: 20, seed: 7 });
+      const first = await setUp({ history: 20, seed: 7 });
       const { items, nextCursor } = await first.page('limit=5');
-      const second = await setup({ history: 20, seed: 7 });
+      const second = await setUp({ history: 20, seed: 7 });
       const rest = await second.page(`cursor=${nextCursor}`);
       expect(rest.items).toHaveLength(15);
       expect(ids(rest.items)).not.toContain(ids(items)[4]);
     });
 
     it('stay valid after a restart when they were issued after an invalidation', async () => {
-      const first = await setup({ history: 20, seed: 7 });
+      const first = await setUp({ history: 20, seed: 7 });
       const { nextCursor: rejected } = await first.page('limit=5');
       first.emulator.invalidateCursors();
       expect((await first.get(`/scans?cursor=${rejected}`)).status).toBe(400);
       const { nextCursor } = await first.page('limit=5');
-      const second = await setup({ history: 20, seed: 7 });
+      const second = await setUp({ history: 20, seed: 7 });
       expect((await second.page(`cursor=${nextCursor}`)).items).toHaveLength(15);
       second.advance(1);
       second.emulator.invalidateCursors();
@@ -244,7 +244,7 @@ describe('delivery feed (interface 4.2)', () => {
     });
 
     it('do not skip an entry when it appears later in the same millisecond', async () => {
-      const { page, emulator } = await setup();
+      const { page, emulator } = await setUp();
       let cursor = (await page()).nextCursor;
       for (let i = 0; i < 5; i++) {
         const [run] = emulator.appendCount(1);
@@ -256,7 +256,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('returns short pages before the end when the scan limit is reached', async () => {
-    const { page } = await setup({ history: 100, switches: { scanLimit: 10 } });
+    const { page } = await setUp({ history: 100, switches: { scanLimit: 10 } });
     const first = await page('environment=test');
     const second = await page(`environment=test&cursor=${first.nextCursor}`);
     expect([first.items, second.items]).toEqual([[], []]);
@@ -265,7 +265,7 @@ describe('delivery feed (interface 4.2)', () => {
   });
 
   it('sends the time of the service clock as Date, or no Date when it is disabled', async () => {
-    const { get, emulator, advance } = await setup({ switches: { clockOffsetMs: 90_000 } });
+    const { get, emulator, advance } = await setUp({ switches: { clockOffsetMs: 90_000 } });
     expect((await get('/scans')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:30 GMT');
     advance(1000);
     expect((await get('/scans/unbekannt')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:31 GMT');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { form, ids, setup } from './client.js';
+import { form, ids, setUp } from './client.js';
 
 const apiKeys = [
   { key: 'one', organization: 'a' },
@@ -18,7 +18,7 @@ describe('authentication (interface 5)', () => {
   ])(
     'answers every operation with 401 in German when the request has %s',
     async (_, headers: Record<string, string>) => {
-      const { get, submit } = await setup({ apiKeys, history: 1 });
+      const { get, submit } = await setUp({ apiKeys, history: 1 });
       const without = { authorization: '', ...headers };
       for (const reply of [
         await get('/scans', headers),
@@ -32,7 +32,7 @@ describe('authentication (interface 5)', () => {
   );
 
   it('answers 403 when the key belongs to no organization', async () => {
-    const { get, submit } = await setup({ apiKeys });
+    const { get, submit } = await setUp({ apiKeys });
     const headers = { authorization: 'Bearer stray' };
     for (const reply of [
       await get('/scans', headers),
@@ -45,12 +45,12 @@ describe('authentication (interface 5)', () => {
   });
 
   it('answers 401 when both key and parameters are invalid', async () => {
-    const { get } = await setup({ apiKeys });
+    const { get } = await setUp({ apiKeys });
     expect((await get('/scans?limit=0', {})).status).toBe(401);
   });
 
   it('shows no runs and accepts no cursors when they belong to another organization', async () => {
-    const { get, page, emulator } = await setup({ apiKeys, history: 5 });
+    const { get, page, emulator } = await setUp({ apiKeys, history: 5 });
     const mine = await page();
     const same = (await get('/scans', { authorization: 'bearer also-one' })).json;
     const other = (await get('/scans', { authorization: 'Bearer two' })).json as unknown as typeof mine;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { form, noon, setup } from './client.js';
+import { form, noon, setUp } from './client.js';
 
 const german = /^[A-ZÄÖÜ„].*\.$/;
 
@@ -17,7 +17,7 @@ describe('errors (interface 7)', () => {
     ['no document type', form({ documentType: null }), 'environment=prod'],
     ['an empty document type', form({ documentType: '' }), 'environment=prod'],
   ])('answers 400 when a submission has %s', async (_, data, query) => {
-    const { submit, emulator } = await setup();
+    const { submit, emulator } = await setUp();
     const { status, json } = await submit(data, query);
     expect(status).toBe(400);
     expect(Object.keys(json)).toEqual(['error']);
@@ -26,7 +26,7 @@ describe('errors (interface 7)', () => {
   });
 
   it('answers 400 when a submission has several files', async () => {
-    const { submit } = await setup();
+    const { submit } = await setUp();
     const data = form();
     data.append('file', new Blob(['%PDF-1.7 zwei'], { type: 'application/pdf' }), 'zwei.pdf');
     expect((await submit(data)).status).toBe(400);
@@ -45,27 +45,27 @@ describe('errors (interface 7)', () => {
     ],
     ['empty', undefined, {}],
   ])('answers 400 when the body of a submission is %s', async (_, body, headers: Record<string, string>) => {
-    const { submit } = await setup();
+    const { submit } = await setUp();
     const { status, json } = await submit(body, 'environment=prod', headers);
     expect(status).toBe(400);
     expect(json.error).toMatch(german);
   });
 
   it('answers 400 when the file is too large', async () => {
-    const { submit } = await setup({ switches: { maxFileBytes: 10 } });
+    const { submit } = await setUp({ switches: { maxFileBytes: 10 } });
     expect((await submit(form())).json.error).toMatch(/zu groß/);
     expect((await submit(form())).status).toBe(400);
   });
 
   it('answers 400 when a required Idempotency-Key is missing', async () => {
-    const { submit } = await setup({ switches: { idempotencyKeyRequired: true } });
+    const { submit } = await setUp({ switches: { idempotencyKeyRequired: true } });
     expect((await submit(form())).status).toBe(400);
     expect((await submit(form(), 'environment=prod', { 'idempotency-key': '' })).status).toBe(400);
     expect((await submit(form(), 'environment=prod', { 'idempotency-key': 'k' })).status).toBe(202);
   });
 
   it('answers 404 when a submission has an unknown document type', async () => {
-    const { submit } = await setup();
+    const { submit } = await setUp();
     const { status, json } = await submit(form({ documentType: 'brief' }));
     expect(status).toBe(404);
     expect(json.error).toMatch(german);
@@ -96,7 +96,7 @@ describe('errors (interface 7)', () => {
     ['a limit that is not a number', 'limit=viele'],
     ['an empty limit', 'limit='],
   ])('answers 400 when a feed request has %s', async (_, query) => {
-    const { get, page } = await setup({ history: 3 });
+    const { get, page } = await setUp({ history: 3 });
     const { nextCursor } = await page('limit=1');
     const { status, json } = await get(`/scans?${query.replaceAll('CURSOR', nextCursor)}`);
     expect(status).toBe(400);
@@ -105,14 +105,14 @@ describe('errors (interface 7)', () => {
   });
 
   it('answers 404 when a feed request has an unknown document type', async () => {
-    const { get } = await setup({ history: 3 });
+    const { get } = await setUp({ history: 3 });
     const { status, json } = await get('/scans?documentType=brief');
     expect(status).toBe(404);
     expect(json.error).toMatch(german);
   });
 
   it('answers 404 when the address is outside the interface', async () => {
-    const { get, submit } = await setup();
+    const { get, submit } = await setUp();
     expect((await get('/')).status).toBe(404);
     expect((await get('/scans/')).status).toBe(404);
     expect((await submit(form(), '/x')).status).not.toBe(202);

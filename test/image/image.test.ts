@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { testFolder } from '../support/deployment/chart.js';
 import { Container, imageConfig, MEMORY_MIB, PLATFORM } from '../support/deployment/container.js';
-import { useProgram } from '../support/program/bench.js';
 import { eventually } from '../support/program/daemon.js';
+import { useProgram } from '../support/program/setup.js';
 import { unusedPort } from '../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** What a script prints within the image. */
 async function printed(script: string): Promise<unknown> {
@@ -20,12 +20,12 @@ async function printed(script: string): Promise<unknown> {
 }
 
 test(`it syncs a history as nobody, in ${MEMORY_MIB} MiB, with nothing to write to, and ends in time`, async () => {
-  const service = await bench.startService({ switches: { truncatedShare: 0.02 } });
-  const database = await bench.createDatabase();
+  const service = await setup.startService({ switches: { truncatedShare: 0.02 } });
+  const database = await setup.createDatabase();
   service.deliver(5_000);
   const secrets = await testFolder();
   await chmod(secrets, 0o755);
-  await writeFile(join(secrets, 'api-key'), bench.secrets.apiKey, { mode: 0o444 });
+  await writeFile(join(secrets, 'api-key'), setup.secrets.apiKey, { mode: 0o444 });
   await writeFile(join(secrets, 'database'), database.url, { mode: 0o444 });
   const port = await unusedPort();
   const container = new Container([], {
@@ -63,7 +63,7 @@ test(`it syncs a history as nobody, in ${MEMORY_MIB} MiB, with nothing to write 
   expect(await container.exited).toBe(0);
   expect(container.output).toContain('"message":"stopped"');
   expect((await container.inspect()).State).toMatchObject({ OOMKilled: false, ExitCode: 0 });
-  expect(container.output).not.toContain(bench.secrets.apiKey);
+  expect(container.output).not.toContain(setup.secrets.apiKey);
 });
 
 /** The image's health check, as the engine runs it. */
@@ -72,7 +72,7 @@ const healthCheck = async () => (await imageConfig()).Healthcheck.Test.slice(1);
 test('a command that runs as process 1 ends on SIGTERM, and is unhealthy without a daemon', async () => {
   // Accepts, and never says a word.
   const silent = createServer().listen(0, '127.0.0.1');
-  bench.afterwards(() => silent.close());
+  setup.afterwards(() => silent.close());
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;
   const DATABASE_URL = `postgres://scanfeed@127.0.0.1:${port}/scanfeed?sslmode=disable`;

@@ -234,9 +234,9 @@ function flap({ failures, clock }: ReturnType<typeof observed>, times: number, k
 }
 
 test('logs an unstable stage as one outage', () => {
-  const bench = observed();
-  const { failures, clock, shown } = bench;
-  flap(bench, 100, ['http_503', 'http_503', 'timeout']);
+  const setup = observed();
+  const { failures, clock, shown } = setup;
+  flap(setup, 100, ['http_503', 'http_503', 'timeout']);
   const begin = [
     'warn failed, retrying: feed http_503 1',
     'info recovered: feed http_503 1',
@@ -246,22 +246,22 @@ test('logs an unstable stage as one outage', () => {
   expect(shown()).toEqual(begin);
   expect(failures.current()).toEqual([]);
   clock.advance(59_000);
-  flap(bench, 1, ['http_503']);
+  flap(setup, 1, ['http_503']);
   expect(shown().slice(4)).toEqual(begin.slice(0, 2));
 });
 
 test('logs an unstable stage again when a reminder is due, with its count', () => {
-  const bench = observed();
-  flap(bench, 151, ['http_503']);
-  expect(bench.shown().slice(2)).toEqual(['warn still failing: feed http_503 1', 'info recovered: feed http_503 1']);
+  const setup = observed();
+  flap(setup, 151, ['http_503']);
+  expect(setup.shown().slice(2)).toEqual(['warn still failing: feed http_503 1', 'info recovered: feed http_503 1']);
   const all = { failuresInAll: 151, failuresSince: '2026-01-01T00:00:00.000Z' };
-  expect(bench.log.lines.find(({ message }) => message === 'still failing')?.fields).toMatchObject(all);
+  expect(setup.log.lines.find(({ message }) => message === 'still failing')?.fields).toMatchObject(all);
 });
 
 test('logs an outage again when it has lasted a minute after a short recovery', () => {
-  const bench = observed();
-  const { failures, clock, shown } = bench;
-  flap(bench, 2, ['timeout']);
+  const setup = observed();
+  const { failures, clock, shown } = setup;
+  flap(setup, 2, ['timeout']);
   for (let second = 0; second <= 100; second += 1) {
     failures.failed('feed', failure('timeout'), 9);
     clock.advance(1_000);

@@ -212,7 +212,7 @@ test('the utilization of the event loop is measured without waking an idle proce
 
 describe('the metrics of the feeds of a file', () => {
   /** A process that follows this many feeds, `feed-0` and so on. */
-  function setup(feeds: number, options: Partial<MetricsOptions> = {}) {
+  function setUp(feeds: number, options: Partial<MetricsOptions> = {}) {
     const clock = handClock();
     const { monotonic } = clock;
     const metrics = createMetrics({ labels: {}, version: '1.2.3', monotonic, nodeMetrics: false, ...options });
@@ -228,7 +228,7 @@ describe('the metrics of the feeds of a file', () => {
   }
 
   test('have a gauge for each feed, and count the events of all feeds together', async () => {
-    const { added, lines } = setup(2, { invalidFeeds: () => 3 });
+    const { added, lines } = setUp(2, { invalidFeeds: () => 3 });
     const [one, other] = added;
     one?.state.setLeader(() => 10_000);
     one?.metrics.polled('end');
@@ -248,7 +248,7 @@ describe('the metrics of the feeds of a file', () => {
   });
 
   test('have no series of a removed feed, and have them again when it is added again', async () => {
-    const { metrics, added, lines } = setup(2);
+    const { metrics, added, lines } = setUp(2);
     added[0]?.metrics.remove();
     expect((await lines()).filter((line) => line.includes('feed-0'))).toEqual([]);
     const { state, failures, passes } = testMetrics();
@@ -257,7 +257,7 @@ describe('the metrics of the feeds of a file', () => {
   });
 
   test('are at most 15,000 lines for a thousand feeds', async () => {
-    const { metrics } = setup(1_000, { nodeMetrics: true });
+    const { metrics } = setUp(1_000, { nodeMetrics: true });
     expect((await metrics.exposition()).text.split('\n').length).toBeLessThanOrEqual(15_000);
   });
 });

@@ -4,7 +4,7 @@ import { createPacedAnswers } from '../../src/observability/admin/paced-answers.
 import { textAnswer } from '../../src/observability/admin/single-request-server.js';
 
 /** Paced answers, each of which takes 40 ms to render. A test ends the pauses. */
-function setup() {
+function setUp() {
   let now = 0;
   const rests: { ms: number; end: () => void }[] = [];
   const sleep = (ms: number) => new Promise<void>((resolve) => rests.push({ ms, end: resolve }));
@@ -24,7 +24,7 @@ function setup() {
 
 describe('paced answers', () => {
   test('pause after each one for nineteen times as long as it took, at most two seconds', async () => {
-    const { ask, rests } = setup();
+    const { ask, rests } = setUp();
     await ask('/metrics');
     await expect.poll(() => rests.map(({ ms }) => ms)).toEqual([760]);
     rests[0]?.end();
@@ -33,7 +33,7 @@ describe('paced answers', () => {
   });
 
   test('are shared by equal requests that wait, and rendered after they arrived', async () => {
-    const { ask, rests, rendered } = setup();
+    const { ask, rests, rendered } = setUp();
     expect(await ask('/metrics')).toEqual([200, '/metrics 1\n']);
     const waiting = Promise.all([ask('/metrics'), ask('/metrics')]);
     await expect.poll(() => rests).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('paced answers', () => {
   });
 
   test('take no turn for clients that are gone, unless another one waits for the same', async () => {
-    const { ask, rests, rendered } = setup();
+    const { ask, rests, rendered } = setUp();
     await ask('/');
     const gone = [ask('/a', 40, () => false), ask('/b', 40, () => false), ask('/b')];
     await expect.poll(() => rests).toHaveLength(1);
@@ -65,7 +65,7 @@ describe('paced answers', () => {
   });
 
   test('refuse further requests when too many different ones wait', async () => {
-    const { ask } = setup();
+    const { ask } = setUp();
     const answers = Array.from({ length: 129 }, (_, index) => ask(`/?search=${index}`));
     expect((await answers.at(-1))?.[0]).toBe(503);
   });

@@ -6,7 +6,7 @@ import { handClock } from '../support/observed.js';
 
 const MINUTE = 60_000;
 
-function setup() {
+function setUp() {
   const clock = handClock();
   const state = createFeedState({ monotonic: clock.monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
   const history = createRecentHistory(clock, state);
@@ -37,7 +37,7 @@ const figures = (lagSeconds: number | null, runs: number | null, failures = 0): 
 
 describe('the recent history', () => {
   test('keeps the highest lag of each minute and adds up runs and failures', () => {
-    const { state, history, knows, clock, recorded } = setup();
+    const { state, history, knows, clock, recorded } = setUp();
     state.setLeader(() => 1_000_000);
     knows(500);
     history.wrote(3);
@@ -55,7 +55,7 @@ describe('the recent history', () => {
   });
 
   test('lets the lag grow when no new state arrives', () => {
-    const { history, knows, pass, recorded } = setup();
+    const { history, knows, pass, recorded } = setUp();
     knows(0);
     pass(2 * MINUTE, () => history.failed(), 20_000);
     expect(recorded()).toEqual([
@@ -66,7 +66,7 @@ describe('the recent history', () => {
   });
 
   test('has no lag before the first state, or when the state has none', () => {
-    const { history, knows, clock, recorded } = setup();
+    const { history, knows, clock, recorded } = setUp();
     history.awake();
     clock.advance(MINUTE);
     knows(null);
@@ -77,7 +77,7 @@ describe('the recent history', () => {
   });
 
   test('ignores a state that was read earlier than the known one', () => {
-    const { knows, clock, recorded } = setup();
+    const { knows, clock, recorded } = setUp();
     clock.advance(2_000);
     knows(0, 2_000);
     knows(9_000, 1_000);
@@ -85,7 +85,7 @@ describe('the recent history', () => {
   });
 
   test('has null instead of 0 runs when another process led', () => {
-    const { state, knows, pass, recorded } = setup();
+    const { state, knows, pass, recorded } = setUp();
     pass(MINUTE, () => knows(1_000));
     state.setLeader(() => 90_000);
     pass(2 * MINUTE, () => knows(1_000));
@@ -98,7 +98,7 @@ describe('the recent history', () => {
   });
 
   test('fills a wait of two minutes with the lag at the end of each', () => {
-    const { state, knows, clock, recorded } = setup();
+    const { state, knows, clock, recorded } = setUp();
     state.setLeader(() => 1_000_000);
     clock.advance(30_000);
     knows(0);
@@ -113,7 +113,7 @@ describe('the recent history', () => {
   });
 
   test('leaves a longer gap blank and discards the lag known before it', () => {
-    const { history, knows, clock, recorded } = setup();
+    const { history, knows, clock, recorded } = setUp();
     knows(0);
     clock.advance(4 * MINUTE);
     history.awake();
@@ -126,7 +126,7 @@ describe('the recent history', () => {
   });
 
   test('deletes minutes that are older than six hours', () => {
-    const { knows, pass, recorded } = setup();
+    const { knows, pass, recorded } = setUp();
     pass(8 * 60 * MINUTE, () => knows(0), MINUTE);
     expect(recorded()).toHaveLength(HISTORY_MINUTES);
     expect(recorded()[0]?.[0]).toBe(8 * 60 - HISTORY_MINUTES + 1);
@@ -134,7 +134,7 @@ describe('the recent history', () => {
   });
 
   test('stays sorted and bounded when the clock of the machine is set back and forth', () => {
-    const { clock, state } = setup();
+    const { clock, state } = setUp();
     let offset = 0;
     const history = createRecentHistory({ ...clock, now: () => clock.now() + offset }, state);
     for (let minute = 0; minute < 2 * HISTORY_MINUTES; minute++) {

@@ -5,7 +5,7 @@ import { recordingLogger } from '../support/observed.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 /** A store whose calls take until they are released, and what was logged about them. */
-function setup() {
+function setUp() {
   const clock = new VirtualClock();
   const { logger, lines } = recordingLogger();
   const waiting: (() => void)[] = [];
@@ -21,7 +21,7 @@ function setup() {
 }
 
 test('logs a call that takes ten seconds, and its end', async () => {
-  const { clock, store, release, logged } = setup();
+  const { clock, store, release, logged } = setUp();
   void store.readPosition('acme');
   await clock.advance(9_999);
   expect(logged()).toEqual([]);
@@ -35,7 +35,7 @@ test('logs a call that takes ten seconds, and its end', async () => {
 });
 
 test('logs nothing when a call returns within ten seconds', async () => {
-  const { clock, store, release, logged } = setup();
+  const { clock, store, release, logged } = setUp();
   void store.readPosition('acme');
   await clock.advance(9_999);
   await release(1);
@@ -44,7 +44,7 @@ test('logs nothing when a call returns within ten seconds', async () => {
 });
 
 test('logs the calls of a task once when a thousand are slow at the same time', async () => {
-  const { clock, store, release, logged } = setup();
+  const { clock, store, release, logged } = setUp();
   for (let n = 0; n < 1000; n += 1) {
     void store.readPosition(`feed-${n}`);
     await clock.advance(1);
@@ -63,7 +63,7 @@ test('logs the calls of a task once when a thousand are slow at the same time', 
 });
 
 test('logs each task of its own when several are slow', async () => {
-  const { clock, store, logged } = setup();
+  const { clock, store, logged } = setUp();
   void store.readPosition('acme');
   void store.readStatus('acme');
   await clock.advance(10_000);

@@ -25,7 +25,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const TOOLS = ['typescript', 'vitest', '@types/node', 'undici-types'];
 
 /** Builds and packs the package once, and installs it as anyone would: in an empty folder, with the engines checked. */
-export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+export default async function setUp({ provide }: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-package-'));
   await run(process.execPath, ['packaging/build.mjs'], { cwd: ROOT });
   await run('npm', ['pack', join(ROOT, 'build', 'package'), '--pack-destination', folder]);

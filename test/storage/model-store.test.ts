@@ -18,7 +18,7 @@ const SHIFT_MS = HOUR_MS / 4;
 /** At once; each on a connection of its own. */
 const CONCURRENCY = 4;
 
-const bench = useStore();
+const setup = useStore();
 
 /** Both stores use the same first pause of a pending result: none in half of the histories. */
 const pendingRetryOf = (seed: number) => (seed % 2 === 0 ? -1_000 : HOUR_MS);
@@ -49,9 +49,9 @@ async function live(seed: number): Promise<ModelStore> {
   const settings = { pendingRetryMs: pendingRetryOf(seed), keptDays: null, monotonic: () => 0 };
   const model = new ModelStore(now, settings);
   const history = new StoreHistory(seed, seed * 10);
-  const processes = createProcesses(bench.connection);
+  const processes = createProcesses(setup.connection);
   const real: TestedStore = {
-    ...createStore(bench.database, { schema: TEST_SCHEMA, ...settings }),
+    ...createStore(setup.database, { schema: TEST_SCHEMA, ...settings }),
     ...processes,
     renewProcess: async (renewal) => {
       const found = await processes.renewProcess(renewal);
@@ -85,7 +85,7 @@ async function moveWidening(name: string, model: ModelStore, seed: number): Prom
   if (feed === undefined || Math.abs(Date.now() - (feed.filtersWidenedAt ?? 0)) > SHIFT_MS / 2) return;
   const ms = seed % 4 < 2 ? SHIFT_MS : -SHIFT_MS;
   feed.filtersWidenedAt = (feed.filtersWidenedAt ?? 0) + ms;
-  await bench.rows(sql`
+  await setup.rows(sql`
     UPDATE ${tables.feeds} SET filters_widened_at = filters_widened_at + ${ms} * interval '1 millisecond' WHERE name = ${name}`);
 }
 
@@ -153,7 +153,7 @@ function describeCalls(seed: number, calls: readonly Operation[]): string {
 }
 
 async function expectSameRows(models: ReadonlyMap<number, ModelStore>): Promise<void> {
-  const found = await postgresState(bench.rows, 'history-%');
+  const found = await postgresState(setup.rows, 'history-%');
   const now = Date.now() + 1;
   const expected = [...models.values()].flatMap((model) => [...modelState(model, now)]);
   for (const [name, row] of expected) {
@@ -169,7 +169,7 @@ interface FeedRow {
 }
 
 async function expectSameFeeds(models: ReadonlyMap<number, ModelStore>): Promise<void> {
-  const rows = await bench.rows(
+  const rows = await setup.rows(
     sql<FeedRow>`
       SELECT name, cursor, lease_holder AS holder, lease_epoch::int AS epoch, keep_history AS "keepHistory", filters,
         start_since AS "startSince", resume_since AS "resumeSince", last_delivered_at AS "lastDeliveredAt",
@@ -219,7 +219,7 @@ function plainFeed(feed: ModelFeed | undefined): unknown {
 
 /** The passes of each feed, in the order in which they began. */
 async function expectSamePasses(models: ReadonlyMap<number, ModelStore>): Promise<void> {
-  const rows = await bench.rows(
+  const rows = await setup.rows(
     sql<{ feed: string; [column: string]: unknown }>`
       SELECT feed, kind, since, until, cursor, delivered_up_to AS "deliveredUpTo", entries::int, stored::int,
         complete_as_of AS "completeAsOf", finished_at AS "finishedAt", cancelled

@@ -5,12 +5,12 @@ import type { FeedStore, Fenced, LeaseGrant } from '../../src/sync/ports/index.j
 import { createBreaker } from '../../src/sync/writer/breaker.js';
 import { PageWriter } from '../../src/sync/writer/write-pages.js';
 import { checkedPage } from './pages.js';
-import { claimNothing, type StoreBench } from './store.js';
+import { claimNothing, type StoreSetup } from './store.js';
 
 /** Commits a page as the engine does: entries that PostgreSQL refuses go to quarantine. */
-export async function commitAsEngine(bench: StoreBench, body: string | Uint8Array, to: string): Promise<CommitCounts> {
-  const { lease } = await bench.takeFeed();
-  const page = await storeAlone(checkedPage(body), bench.store, lease, to);
+export async function commitAsEngine(setup: StoreSetup, body: string | Uint8Array, to: string): Promise<CommitCounts> {
+  const { lease } = await setup.takeFeed();
+  const page = await storeAlone(checkedPage(body), setup.store, lease, to);
   if (page.kind === 'fenced') throw new Error('fenced');
   return page.counts;
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
 import { type Expected, randomDeliveries } from './oracle.js';
-import { type StoreBench, tables } from './store.js';
+import { type StoreSetup, tables } from './store.js';
 
 /** An emulator with an oracle of its feed. */
 export interface OracleFeed {
@@ -13,7 +13,7 @@ export interface OracleFeed {
    * Fails unless the database holds what the oracle says, no more and no less, and nothing waits for its result. A run whose test
    * mode only an earlier revision states may still be asked for it.
    */
-  expectStored(bench: StoreBench): Promise<void>;
+  expectStored(setup: StoreSetup): Promise<void>;
 }
 
 export async function startOracleFeed(
@@ -29,20 +29,20 @@ export async function startOracleFeed(
     emulator,
     scans,
     deliveries,
-    expectStored: async (bench) => {
-      const stored = await storedRuns(bench);
+    expectStored: async (setup) => {
+      const stored = await storedRuns(setup);
       expect(stored.size).toBe(scans);
       expect(Object.fromEntries(stored)).toEqual(Object.fromEntries(given.expected));
       expect(
-        await bench.rows(sql`SELECT pending_reason FROM ${tables.runs} WHERE result_state = 'pending'
+        await setup.rows(sql`SELECT pending_reason FROM ${tables.runs} WHERE result_state = 'pending'
           AND NOT (pending_reason = 'test_mode_unknown' AND partner_test_mode AND test_mode_revision < revision)`),
       ).toEqual([]);
     },
   };
 }
 
-async function storedRuns(bench: StoreBench): Promise<ReadonlyMap<string, Expected>> {
-  const rows = await bench.rows(
+async function storedRuns(setup: StoreSetup): Promise<ReadonlyMap<string, Expected>> {
+  const rows = await setup.rows(
     sql<Expected & { scanId: string }>`
       SELECT scan_id AS "scanId", revision, status, partner_name AS "partnerName",
         partner_test_mode AS "testMode", test_mode_revision AS "testModeRevision", ocr_confidence AS "ocrConfidence",

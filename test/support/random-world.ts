@@ -4,7 +4,7 @@ import type { FeedStore } from '../../src/sync/ports/index.js';
 import type { Choices } from '../simulation/random-choices.js';
 import { entryJson, type Fields } from './entries.js';
 import { commitPending } from './pending.js';
-import { type StoreBench, type TestFeed, tables, takeFeed, testFeed } from './store.js';
+import { type StoreSetup, type TestFeed, tables, takeFeed, testFeed } from './store.js';
 
 /** A delivery time that is older than any retention. */
 export const OLD = '2020-01-01T00:00:00Z';
@@ -16,7 +16,7 @@ export const documentOf = (value: number) => ({ nummer: `RE-${value}`, betrag: v
 export class RandomWorld {
   constructor(
     private readonly choices: Choices,
-    private readonly bench: StoreBench,
+    private readonly setup: StoreSetup,
     private readonly store: FeedStore,
     private readonly scans: number,
   ) {}
@@ -50,12 +50,12 @@ export class RandomWorld {
   }
 
   #operations(feed: string) {
-    const { bench } = this;
-    const { operatorStore } = bench;
+    const { setup } = this;
+    const { operatorStore } = setup;
     const { deletedRuns, quarantine } = operatorStore;
     return {
       'a full result': async () => {
-        const [due] = await bench.rows(sql<{ scanId: string; revision: number }>`
+        const [due] = await setup.rows(sql<{ scanId: string; revision: number }>`
           SELECT scan_id AS "scanId", revision FROM ${tables.runs} WHERE result_state = 'pending' LIMIT 1`);
         if (due !== undefined)
           await this.#commit(feed, [entryJson({ ...this.#version(), ...due, data: documentOf(7) })]);
@@ -68,12 +68,12 @@ export class RandomWorld {
         if (id !== undefined) await quarantine.settle(feed, id, 'replayed');
       },
       'an expired entry': async () => {
-        await bench.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = ${OLD}::timestamptz
+        await setup.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = ${OLD}::timestamptz
           WHERE id = (SELECT min(id) FROM ${tables.quarantine} WHERE payload <> '')`);
         await deletedRuns.purgeQuarantine(365, 10);
       },
       'a deleted entry': () =>
-        bench.rows(
+        setup.rows(
           sql`DELETE FROM ${tables.quarantine} WHERE id = (SELECT min(id) FROM ${tables.quarantine} WHERE state = 'open')`,
         ),
       erasure: () => deletedRuns.erase([this.#scanId()]),
@@ -83,8 +83,8 @@ export class RandomWorld {
         await former.commit([entryJson(this.#version()), entryJson({ ...this.#version(), status: 'odd' })]);
         await commitPending(former, this.#version());
         await this.#take(feed);
-        await bench.store.releaseLease(former.lease);
-        await forgetFeed(bench.connection, former.lease.feed, feed);
+        await setup.store.releaseLease(former.lease);
+        await forgetFeed(setup.connection, former.lease.feed, feed);
       },
     };
   }

@@ -2,18 +2,18 @@ import { sql } from 'kysely';
 import { beforeEach, expect } from 'vitest';
 import { type Refreshed, refreshReports } from '../../src/storage/reporting/refresh-reports.js';
 import { entryJson } from './entries.js';
-import { emptyTables, type StoreBench, type TestFeed, tables } from './store.js';
+import { emptyTables, type StoreSetup, type TestFeed, tables } from './store.js';
 
 /** A role that is nowhere: what is built is granted to nobody. */
 export const NO_READER = 'scanfeed_nobody';
 
-export function refresh({ connection }: StoreBench): Promise<Refreshed> {
+export function refresh({ connection }: StoreSetup): Promise<Refreshed> {
   return refreshReports(connection, NO_READER);
 }
 
 /** `name type`, of the columns of a view that come from fields. */
-export async function fieldColumns(bench: StoreBench, view: string): Promise<readonly string[]> {
-  const rows = await bench.rows(sql<{ text: string }>`
+export async function fieldColumns(setup: StoreSetup, view: string): Promise<readonly string[]> {
+  const rows = await setup.rows(sql<{ text: string }>`
     SELECT attname || ' ' || format_type(atttypid, atttypmod) AS text FROM pg_attribute
     WHERE attrelid = ${`scanfeed_reporting.${JSON.stringify(view)}`}::regclass AND attnum > (
       SELECT attnum FROM pg_attribute AS last
@@ -24,12 +24,12 @@ export async function fieldColumns(bench: StoreBench, view: string): Promise<rea
 
 /** Rows of a view by scan id (and position), with these columns as text. */
 export async function readView(
-  bench: StoreBench,
+  setup: StoreSetup,
   view: string,
   columns: readonly string[],
 ): Promise<Record<string, string | null>[]> {
   const list = sql.join(columns.map((name) => sql`${sql.ref(name)}::text AS ${sql.id(name)}`));
-  return bench.rows(
+  return setup.rows(
     sql<
       Record<string, string | null>
     >`SELECT ${list} FROM ${sql.id('scanfeed_reporting', view)} AS "the row" ORDER BY scan_id, "the row"`,
@@ -37,9 +37,9 @@ export async function readView(
 }
 
 /** Reads every column of every typed view. */
-export async function readAllViews(bench: StoreBench): Promise<void> {
-  const views = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
-  for (const { name } of views) await bench.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
+export async function readAllViews(setup: StoreSetup): Promise<void> {
+  const views = await setup.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
+  for (const { name } of views) await setup.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
 }
 
 /** Keys without digits: `feld_b_a`, … */
@@ -53,24 +53,24 @@ export const fields = (keys: readonly string[], value: unknown = 1) =>
   Object.fromEntries(keys.map((key) => [key, value]));
 
 /** As if nothing had ever been stored or decided. */
-export async function emptyReports(bench: StoreBench): Promise<void> {
-  const views = await bench.rows(sql<{ id: number; name: string }>`SELECT id, name FROM ${tables.reportViews}`);
+export async function emptyReports(setup: StoreSetup): Promise<void> {
+  const views = await setup.rows(sql<{ id: number; name: string }>`SELECT id, name FROM ${tables.reportViews}`);
   for (const { id, name } of views) {
-    await bench.rows(sql`DROP VIEW IF EXISTS ${sql.id('scanfeed_reporting', name)} CASCADE`);
-    await bench.rows(sql`DROP TABLE IF EXISTS ${sql.id('scanfeed_reporting', `stored_${id}`)}`);
+    await setup.rows(sql`DROP VIEW IF EXISTS ${sql.id('scanfeed_reporting', name)} CASCADE`);
+    await setup.rows(sql`DROP TABLE IF EXISTS ${sql.id('scanfeed_reporting', `stored_${id}`)}`);
   }
   const { feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews } = tables;
-  await emptyTables(bench, feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews);
-  await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+  await emptyTables(setup, feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews);
+  await setup.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
 }
 
 /** A way to store documents, and the views that are built of them. Every test begins without any. */
-export function useDocuments(bench: StoreBench) {
+export function useDocuments(setup: StoreSetup) {
   let feed: TestFeed;
   let number = 0;
   beforeEach(async () => {
-    await emptyReports(bench);
-    feed = await bench.takeFeed();
+    await emptyReports(setup);
+    feed = await setup.takeFeed();
     number = 0;
   });
   return {
@@ -81,12 +81,12 @@ export function useDocuments(bench: StoreBench) {
       return feed.commit([entryJson({ scanId: `scan-${number}`, documentType: { slug, name: slug }, data, ...over })]);
     },
     async build() {
-      const done = await refresh(bench);
+      const done = await refresh(setup);
       expect(done.failed).toEqual([]);
       return done;
     },
     async viewNames() {
-      const rows = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews} ORDER BY id`);
+      const rows = await setup.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews} ORDER BY id`);
       return rows.map(({ name }) => name);
     },
   };

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { FeedRequest, FeedService } from '../../src/sync/ports/index.js';
 import { entryJson, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
-import { type StoreBench, tables } from './store.js';
+import { type StoreSetup, tables } from './store.js';
 
 /** A feed of three pages with a correction and a bad entry in them. Its scan ids begin with its name. */
 export interface SmallFeed {
@@ -46,9 +46,9 @@ export const storedOnce = (name: string) => ({
   rewritten: 0,
 });
 
-export async function readSmallFeed(bench: StoreBench, name: string): Promise<ReturnType<typeof storedOnce>> {
+export async function readSmallFeed(setup: StoreSetup, name: string): Promise<ReturnType<typeof storedOnce>> {
   const { runs, runHistory, quarantine, feeds } = tables;
-  const [row] = await bench.rows(sql<ReturnType<typeof storedOnce>>`
+  const [row] = await setup.rows(sql<ReturnType<typeof storedOnce>>`
     SELECT cursor,
       ARRAY(SELECT split_part(scan_id, '-', 2) || ' ' || revision FROM ${runs} WHERE feed = name ORDER BY 1) AS runs,
       ARRAY(SELECT split_part(scan_id, '-', 2) || ' ' || revision FROM ${runHistory} WHERE feed = name) AS history,

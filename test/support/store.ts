@@ -91,7 +91,7 @@ export function useServerOfItsOwn(settings: ServerSettings = {}): { readonly url
 }
 
 /** A migrated database for one test file, and the store on it. */
-export interface StoreBench {
+export interface StoreSetup {
   readonly store: FeedStore;
   readonly database: Database;
   readonly connection: StoreConnection;
@@ -111,7 +111,7 @@ export interface TestFeed {
   counts(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitCounts>;
 }
 
-export function useStore(provided: { readonly url: string } = useDatabase(MIGRATED)): StoreBench {
+export function useStore(provided: { readonly url: string } = useDatabase(MIGRATED)): StoreSetup {
   let database: Database | undefined;
   beforeAll(() => {
     database = openTestDatabase(provided.url);
@@ -221,7 +221,7 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
 }
 
 /** Deletes all rows. TRUNCATE would make new files of each table and its indexes, which takes longer. */
-export async function emptyTables({ rows }: StoreBench, ...names: readonly RawBuilder<unknown>[]): Promise<void> {
+export async function emptyTables({ rows }: StoreSetup, ...names: readonly RawBuilder<unknown>[]): Promise<void> {
   const statements = names.map((name) => sql`DELETE FROM ${name};`);
   await rows(sql`DO $$ BEGIN ${sql.join(statements, sql` `)} END $$`);
 }

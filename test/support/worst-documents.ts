@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { JSON_LIMITS } from '../../src/sync/page/json-limits.js';
 import { entryJson, raw } from './entries.js';
 import { refresh } from './reports.js';
-import type { StoreBench } from './store.js';
+import type { StoreSetup } from './store.js';
 
 /** Zones with the earliest and the latest local times, with daylight saving time, and with offsets of half hours and seconds. */
 export const ZONES = ['UTC', 'Europe/Berlin', 'Pacific/Kiritimati', 'America/St_Johns', 'Etc/GMT+12', 'Asia/Kathmandu'];
@@ -67,8 +67,8 @@ const WRITTEN: Partial<Record<Kind, (column: string) => string>> = {
 };
 
 /** Stores documents and runs with every value that has broken a client, and builds the typed views. */
-export async function storeWorstDocuments(bench: StoreBench): Promise<void> {
-  const feed = await bench.takeFeed();
+export async function storeWorstDocuments(setup: StoreSetup): Promise<void> {
+  const feed = await setup.takeFeed();
   const times = [...HELD_TIMES, ...LOST_TIMES];
   // Most documents are usual ones, so that the columns have the types of these.
   const documents = [...Array(USUAL_DOCUMENTS).fill(USUAL), ...DOCUMENTS];
@@ -85,17 +85,17 @@ export async function storeWorstDocuments(bench: StoreBench): Promise<void> {
     entryJson({ scanId: 'scan-3', revision: 2, status: 'failed', data: undefined, failureReason: 'x', error: 'x' }),
     entryJson({ scanId: 'erased' }),
   ]);
-  await bench.operatorStore.deletedRuns.erase(['erased']);
-  expect((await refresh(bench)).failed).toEqual([]);
+  await setup.operatorStore.deletedRuns.erase(['erased']);
+  expect((await refresh(setup)).failed).toEqual([]);
   const texts = sql.lit(JSON.stringify(TEXTS));
-  await bench.rows(sql`CREATE VIEW public.called_functions AS
+  await setup.rows(sql`CREATE VIEW public.called_functions AS
     SELECT text, scanfeed_reporting.german_number(text) AS number, scanfeed_reporting.german_date(text) AS day
     FROM jsonb_array_elements_text(${texts}::jsonb) AS text`);
 }
 
 /** Returns what every view contains, as text from the server. */
-export async function readRelations(bench: StoreBench): Promise<readonly Relation[]> {
-  const found = await bench.rows(sql<{ name: string; columns: { name: string; type: string }[] }>`
+export async function readRelations(setup: StoreSetup): Promise<readonly Relation[]> {
+  const found = await setup.rows(sql<{ name: string; columns: { name: string; type: string }[] }>`
     SELECT format('%I.%I', nspname, relname) AS name,
       jsonb_agg(jsonb_build_object('name', attname, 'type', format_type(atttypid, NULL)) ORDER BY attnum) AS columns
     FROM pg_class JOIN pg_namespace AS schema ON schema.oid = relnamespace
@@ -109,7 +109,7 @@ export async function readRelations(bench: StoreBench): Promise<readonly Relatio
       const quoted = `"${column.name}"`;
       return WRITTEN[column.kind]?.(quoted) ?? `${quoted}::text`;
     });
-    const rows = await bench.rows(
+    const rows = await setup.rows(
       sql<{ cells: Cell[] }>`SELECT ARRAY[${sql.raw(cells.join(', '))}] AS cells FROM ${sql.raw(name)}`,
     );
     relations.push({ name, columns, rows: rows.map((row) => row.cells) });
@@ -148,10 +148,10 @@ function comparable({ columns }: Relation, rows: readonly (readonly Cell[])[]): 
 }
 
 /** Expects the typed view to contain the values of the documents that fit their columns, and to name the others. */
-export async function expectWorstValues(bench: StoreBench): Promise<void> {
+export async function expectWorstValues(setup: StoreSetup): Promise<void> {
   const usual = USUAL_DOCUMENTS - 1; // without the one that has failed
   const [lost, texts, shapes] = [LOST_TIMES.length, TEXTS.length, SHAPES.length];
-  const [counted] = await bench.rows(sql`
+  const [counted] = await setup.rows(sql`
     SELECT count(am)::int AS times, count(datum)::int AS dates, count(betrag)::int AS numbers,
       count(*) FILTER (WHERE 'am' = ANY (unfit_fields))::int AS unfit_times,
       count(*) FILTER (WHERE 'datum' = ANY (unfit_fields))::int AS unfit_dates,

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const PAGE = 10;
 
 /** A feed of forty runs, one for each minute of the past hour, whose requests a test sees before they are answered. */
-function bench(before: (request: FeedRequest, signal: AbortSignal) => Promise<void>) {
+function setUp(before: (request: FeedRequest, signal: AbortSignal) => Promise<void>) {
   const clock = new VirtualClock();
   const service = new ModelService({
     before: async (_operation, request, signal) => before(request as FeedRequest, signal),
@@ -34,7 +34,7 @@ it.each([
   ['the last of its page', [9]],
   ['all of its page', [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
 ])('claims no run that was not read when a correction in place is %s', async (_, corrected) => {
-  const { clock, service, store, entry, follow } = bench(async ({ start }, signal) => {
+  const { clock, service, store, entry, follow } = setUp(async ({ start }, signal) => {
     if ('cursor' in start) await hangs(signal);
   });
   for (const index of corrected) service.feed[index] = entry(index, 2, clock.now());
@@ -46,7 +46,7 @@ it.each([
 
 it('reads a full pass to its end when corrections in place are newer than its end', async () => {
   let sweeps = 0;
-  const { clock, service, store, entry, follow } = bench(async ({ start, limit }) => {
+  const { clock, service, store, entry, follow } = setUp(async ({ start, limit }) => {
     if (!('beginning' in start) || limit !== PAGE || store.feeds.get('default')?.endReachedAt == null) return;
     sweeps += 1;
     // Corrected after the sweep's end was set, and one that the cursor has passed.

@@ -11,7 +11,7 @@ import { rawPage } from '../support/pages.js';
 import { cases } from '../support/thorough.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
-function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}) {
+function setUp(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}) {
   const clock = new VirtualClock();
   const service = new ModelService(options.service);
   const store = new ModelStore(clock.monotonic);
@@ -30,7 +30,7 @@ const startOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor : 
 
 describe('syncFeed', () => {
   it('reads every page to the end, then polls at the interval', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(...runs(25));
     await follow(12_000);
     expect(store.rows.size).toBe(25);
@@ -44,7 +44,7 @@ describe('syncFeed', () => {
     ['rests for half the interval where a commit takes longer than that', 4_000, 6_500],
   ])('%s', async (_, commitMs, gapMs) => {
     const polled = new Set<number>();
-    const { clock, store, follow } = bench({
+    const { clock, store, follow } = setUp({
       service: { before: async () => void polled.add(clock.monotonic()) },
     });
     const commitPage = store.commitPage.bind(store);
@@ -60,7 +60,7 @@ describe('syncFeed', () => {
   });
 
   it('continues from the stored cursor after a restart, and finds the new runs', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(...runs(12));
     await follow(1_000);
     service.requests.length = 0;
@@ -71,7 +71,7 @@ describe('syncFeed', () => {
   });
 
   it('starts a feed without a cursor where it was first started, whatever the settings are now', async () => {
-    const { service, follow, clock } = bench({
+    const { service, follow, clock } = setUp({
       service: { before: async () => Promise.reject(new ModelFailure('http_503')) },
     });
     const start = new Date(clock.now());
@@ -82,7 +82,7 @@ describe('syncFeed', () => {
 
   it('is not held when a rewind reads many known bad entries again', async () => {
     const failures: unknown[] = [];
-    const { service, store, follow } = bench({ observer: { failed: (_stage, error) => failures.push(error) } });
+    const { service, store, follow } = setUp({ observer: { failed: (_stage, error) => failures.push(error) } });
     for (let n = 0; n < 120; n += 10) {
       service.feed.push(...runs(10, (m) => ({ scanId: `bad-${n + m}`, status: 'lost' })));
       await follow(10_000, { pageSize: 10 });
@@ -96,7 +96,7 @@ describe('syncFeed', () => {
   });
 
   it('quarantines an unusable entry and stores the others', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(...runs(3), '{"scanId":"bad"}', 'null', entryJson({ scanId: 'after' }));
     await follow(1_000);
     expect([...store.rows.keys()]).toEqual(['scan-0', 'scan-1', 'scan-2', 'after']);
@@ -109,7 +109,7 @@ describe('syncFeed', () => {
 
 describe('truncated results', () => {
   it('are loaded before their page is committed', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
     service.runs.set('scan-1', entryJson({ data: { voll: true }, rawOcrResult: { pages: [] } }));
     await follow(1_000);
@@ -128,7 +128,7 @@ describe('truncated results', () => {
     ['invalid_result', { data: 'text' }],
     ['invalid_result', { status: 'failed' }],
   ] as const)('stay pending (%s) without holding the feed up', async (reason, answer) => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(
       entryJson({ revision: 2, data: undefined, resultTruncated: true }),
       entryJson({ scanId: 'next' }),
@@ -140,7 +140,7 @@ describe('truncated results', () => {
   });
 
   it('are retried in the background until they are complete', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
     await follow(10_000);
     expect(store.rows.get('scan-1')?.pending).toBe('not_found');
@@ -152,7 +152,7 @@ describe('truncated results', () => {
   it.each([undefined, false])(
     'ask a run once for a test mode that only an earlier revision states, however often it is delivered (answer: %s)',
     async (partnerTestMode) => {
-      const { service, store, follow } = bench();
+      const { service, store, follow } = setUp();
       const [stating, silent] = [{ partnerTestMode: true }, { revision: 2, partnerTestMode: undefined }];
       service.feed.push(entryJson(stating), entryJson(silent));
       service.runs.set('scan-1', entryJson({ ...silent, partnerTestMode }));
@@ -169,7 +169,7 @@ describe('truncated results', () => {
   );
 
   it('are not downloaded again when they are stored in full', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));
     await follow(1_000, { pageSize: 1 });
     await follow(1_000);
@@ -181,7 +181,7 @@ describe('truncated results', () => {
   });
 
   it('are replaced when the single-run endpoint has a higher revision', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
     service.runs.set('scan-1', entryJson({ revision: 4 }));
     await follow(1_000);
@@ -193,7 +193,7 @@ describe('outages', () => {
   it('of the service are retried with growing pauses until the feed continues automatically', async () => {
     let away = true;
     const pauses: number[] = [];
-    const { service, store, start, clock } = bench({
+    const { service, store, start, clock } = setUp({
       service: { before: async () => (away ? Promise.reject(new ModelFailure('http_503')) : undefined) },
       observer: { failed: (_stage, _error, pauseMs) => pauses.push(pauseMs) },
     });
@@ -212,9 +212,9 @@ describe('outages', () => {
   });
 
   describe('of the database', () => {
-    /** As the bench, with a database that can be away. */
-    function outage(options: Parameters<typeof bench>[0] = {}, isSpared = (_statement: unknown) => false) {
-      const parts = bench(options);
+    /** As the setup, with a database that can be away. */
+    function outage(options: Parameters<typeof setUp>[0] = {}, isSpared = (_statement: unknown) => false) {
+      const parts = setUp(options);
       const database = { away: false };
       const store = new Proxy(parts.store, {
         get: (target, name) => {
@@ -277,7 +277,7 @@ describe('outages', () => {
 
   it('obey Retry-After', async () => {
     const polls: number[] = [];
-    const { follow, clock } = bench({
+    const { follow, clock } = setUp({
       service: {
         before: async () => {
           polls.push(clock.monotonic());
@@ -293,7 +293,7 @@ describe('outages', () => {
 describe('a stuck cursor', () => {
   it('is polled with pauses when it does not move although there are entries', async () => {
     const outcomes: PollOutcome[] = [];
-    const { service, store, follow } = bench({ observer: { polled: (outcome) => outcomes.push(outcome) } });
+    const { service, store, follow } = setUp({ observer: { polled: (outcome) => outcomes.push(outcome) } });
     service.feed.push(...runs(30));
     service.readPage = async (request) => {
       service.requests.push(request);
@@ -307,7 +307,7 @@ describe('a stuck cursor', () => {
 
   it('is stored and reported once, and so is its recovery', async () => {
     const stuckReports: boolean[] = [];
-    const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => stuckReports.push(stuck) } });
+    const { service, store, start, clock } = setUp({ observer: { stuck: (stuck) => stuckReports.push(stuck) } });
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
     const notes = { written: 0 };
     const note = store.storeStuck.bind(store);
@@ -328,7 +328,7 @@ describe('a stuck cursor', () => {
   });
 
   it('is never stored when it is empty; its entries are, and freshness stays unknown', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     // A short page that is still without a cursor when it is asked for again is the end of the feed.
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
     await follow(20_000);
@@ -339,7 +339,7 @@ describe('a stuck cursor', () => {
 
 describe('commits that are fenced although the lease is held', () => {
   it('are tried again with growing pauses, as if a trigger on feeds kept them back', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     service.feed.push(...runs(10));
     const commitPage = store.commitPage.bind(store);
     let fenced = 0;
@@ -357,7 +357,7 @@ describe('commits that are fenced although the lease is held', () => {
   });
 
   it('are tried again at once when another writer has moved the position', async () => {
-    const { service, store, clock, follow } = bench();
+    const { service, store, clock, follow } = setUp();
     service.feed.push(...runs(10));
     const commitPage = store.commitPage.bind(store);
     const times: number[] = [];
@@ -373,7 +373,7 @@ describe('commits that are fenced although the lease is held', () => {
 
 describe('freshness', () => {
   it('ignores a delivery time in the future', async () => {
-    const { service, store, clock, follow } = bench();
+    const { service, store, clock, follow } = setUp();
     const begun = clock.now();
     const anHourAgo = (n: number) => new Date(begun - 3_600_000 + n).toISOString();
     service.feed.push(...runs(10, (n) => ({ deliveredAt: n === 9 ? '2070-01-01T00:00:00Z' : anHourAgo(n) })));
@@ -400,7 +400,7 @@ function readOnce(service: ModelService): ModelService['readPage'] {
 describe('the end of the feed', () => {
   it('is found by a request without filters when cursors change at every poll', async () => {
     const outcomes: PollOutcome[] = [];
-    const { service, follow, store } = bench({
+    const { service, follow, store } = setUp({
       service: { movingCursors: true },
       observer: { polled: (outcome) => outcomes.push(outcome) },
     });

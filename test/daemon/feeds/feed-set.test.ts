@@ -26,7 +26,7 @@ function fileOf(...entries: readonly (Entry | string)[]): ListedFeeds {
 }
 
 /** A set of feeds that only note when they start and stop. A feed that stops takes until `release`, unless `atOnce`. */
-function setup({ atOnce = true } = {}) {
+function setUp({ atOnce = true } = {}) {
   const events: string[] = [];
   const delays: number[] = [];
   const moved: string[] = [];
@@ -59,7 +59,7 @@ function setup({ atOnce = true } = {}) {
 }
 
 it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
-  const { set, names, taken } = setup();
+  const { set, names, taken } = setUp();
   set.follow(fileOf('a', 'b', 'c'));
   expect(taken()).toEqual(['start a 5000', 'start b 5000', 'start c 5000']);
   set.follow(fileOf('a', entry('b', '1s'), 'd'));
@@ -72,7 +72,7 @@ it('starts added feeds, stops removed ones and restarts changed ones alone', asy
 });
 
 it('names the feeds that get another schema or key, and starts them as moved from then on', async () => {
-  const { set, moved } = setup();
+  const { set, moved } = setUp();
   set.follow(fileOf('a', 'b', 'c'));
   const edited = fileOf({ ...entry('a'), schema: 'other' }, { ...entry('b'), key: 'two' }, entry('c', '1s'), 'd');
   expect(set.movedIn(edited)).toEqual(['a', 'b']);
@@ -85,14 +85,14 @@ it('names the feeds that get another schema or key, and starts them as moved fro
 });
 
 it('names the feeds whose schema is that of an earlier feed with another key', () => {
-  const { set, withOtherKey } = setup();
+  const { set, withOtherKey } = setUp();
   const own = { ...entry('c'), key: 'two', schema: 'other' };
   set.follow(fileOf('a', { ...entry('b'), key: 'two' }, own, { ...own, name: 'd' }));
   expect(withOtherKey).toEqual(['b']);
 });
 
 it('keeps a feed running when its entry becomes invalid, and changes it when the entry is valid again', async () => {
-  const { set, names, taken } = setup();
+  const { set, names, taken } = setUp();
   set.follow(fileOf('a', 'b'));
   set.follow({
     ...fileOf('b'),
@@ -110,7 +110,7 @@ it('keeps a feed running when its entry becomes invalid, and changes it when the
 });
 
 it('starts a feed with its latest settings once it has stopped, when it changes again meanwhile', async () => {
-  const { set, names, taken, release } = setup({ atOnce: false });
+  const { set, names, taken, release } = setUp({ atOnce: false });
   set.follow(fileOf('a'));
   set.follow(fileOf(entry('a', '1s')));
   set.follow(fileOf(entry('a', '2s')));
@@ -128,7 +128,7 @@ it('starts a feed with its latest settings once it has stopped, when it changes 
 });
 
 it('runs what the last file says when the file is changed two hundred times at random', async () => {
-  const { set, names, release } = setup({ atOnce: false });
+  const { set, names, release } = setUp({ atOnce: false });
   let state = 7;
   const random = (below: number) => {
     state = (state * 48_271) % 2_147_483_647;
@@ -150,7 +150,7 @@ it('runs what the last file says when the file is changed two hundred times at r
 });
 
 it('spreads the starts of feeds when they are added or changed together', async () => {
-  const { set, delays } = setup();
+  const { set, delays } = setUp();
   set.follow(fileOf('a', 'b', 'c', 'd'));
   expect(delays.splice(0)).toEqual([0, 0.25, 0.5, 0.75]);
   set.follow(fileOf(entry('a', '1s'), 'b', entry('c', '1s'), entry('d', '1s'), 'e'));
@@ -162,7 +162,7 @@ it('spreads the starts of feeds when they are added or changed together', async 
 });
 
 it('reports a feed that ends because of a bug, and does not start it again', async () => {
-  const { set, names, taken, failures, fail } = setup();
+  const { set, names, taken, failures, fail } = setUp();
   set.follow(fileOf('a', 'b'));
   const bug = new TypeError('a bug');
   fail.get('a')?.(bug);
@@ -173,7 +173,7 @@ it('reports a feed that ends because of a bug, and does not start it again', asy
 });
 
 it('stops all feeds, also those that were about to start again', async () => {
-  const { set, names, release } = setup({ atOnce: false });
+  const { set, names, release } = setUp({ atOnce: false });
   set.follow(fileOf('a', 'b'));
   set.follow(fileOf(entry('a', '1s'), 'b'));
   const stopped = set.stop();

@@ -3,23 +3,23 @@ import * as backfill from '../../../src/cli/commands/backfill.js';
 import * as status from '../../../src/cli/commands/status.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { runCommand } from '../../support/command.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { unusedPort } from '../../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const HISTORY = 60;
 /** Latency of each answer, so that a backfill takes longer than the test's other actions. */
 const SLOW = { latencyMs: 1_000 };
 
 /** Starts a service with a history and a feed that has read it in several small pages. */
-async function startBench(over: Readonly<Record<string, string>> = {}) {
-  const service = await bench.startService({ history: HISTORY });
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '5', ...over };
-  const daemon = bench.daemon(env);
-  const start = (...args: string[]) => bench.program(['backfill', ...args], env);
+async function setUp(over: Readonly<Record<string, string>> = {}) {
+  const service = await setup.startService({ history: HISTORY });
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), SCANFEED_PAGE_LIMIT: '5', ...over };
+  const daemon = setup.daemon(env);
+  const start = (...args: string[]) => setup.program(['backfill', ...args], env);
   const run = async (...args: string[]) => {
     const program = start(...args);
     const { code } = await program.exited;
@@ -44,7 +44,7 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
 const onlyDatabase = (url: string) => ({ env: { DATABASE_URL: url } });
 
 async function startCaughtUp() {
-  const started = await startBench();
+  const started = await setUp();
   await started.daemon.catchesUp();
   return started;
 }
@@ -75,7 +75,7 @@ test('leaves the backfill to the next daemon, and says at once what --wait waits
   const waiting = runCommand(backfill, ['backfill', '--since', '31d', '--wait', '--json'], { env, clock: standing });
   await eventually(() => rows()).toMatchObject([{ finished_at: null }]);
   service.set(SLOW);
-  bench.daemon(env);
+  setup.daemon(env);
   await eventually(entriesRead).toBeGreaterThan(15);
   service.set({ latencyMs: 0 });
   const { exitCode, out, err } = await waiting;
@@ -107,7 +107,7 @@ test('joins the backfill when the same command is started again after an interru
   expect(await abandoned.stop('SIGINT')).toEqual({ code: null, signal: 'SIGINT' });
   expect(await entriesRead()).toBeLessThan(all.length);
   service.set({ latencyMs: 0 });
-  bench.daemon(env);
+  setup.daemon(env);
   expect(await run('--since', '31d', '--wait')).toMatchObject({ code: 0 });
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
@@ -116,11 +116,11 @@ test('joins the backfill when the same command is started again after an interru
 test('keeps waiting when the database is briefly unavailable', async () => {
   const { service, env, database, runs, lose, rows } = await startCaughtUp();
   const proxy = await TcpProxy.to(database.url);
-  bench.afterwards(() => proxy.close());
+  setup.afterwards(() => proxy.close());
   const all = await lose();
   service.set({ latencyMs: 60_000 });
   const url = proxy.urlOf(database.url);
-  const command = bench.program(['backfill', '--since', '31d', '--wait'], { ...env, DATABASE_URL: url });
+  const command = setup.program(['backfill', '--since', '31d', '--wait'], { ...env, DATABASE_URL: url });
   await eventually(rows).toHaveLength(1);
   const server = proxy.target;
   proxy.target = { host: '127.0.0.1', port: await unusedPort() };
@@ -185,7 +185,7 @@ describe('a live start', () => {
   const LIVE = { SCANFEED_START: 'live' };
 
   it('stores new runs immediately and then the history, even when the daemon is killed and another takes over', async () => {
-    const { service, daemon, env, runs, database, entriesRead } = await startBench(LIVE);
+    const { service, daemon, env, runs, database, entriesRead } = await setUp(LIVE);
     const [recent] = service.deliver(1);
     service.set(SLOW);
     await eventually(runs).toContain(recent);
@@ -199,7 +199,7 @@ describe('a live start', () => {
     await daemon.stop('SIGKILL');
     const read = await entriesRead();
     service.set({ latencyMs: 0 });
-    const another = bench.daemon(env);
+    const another = setup.daemon(env);
     await another.catchesUp();
     expect(await entriesRead()).toBeGreaterThan(read);
     expect((await runs()).length).toBeGreaterThan(HISTORY * 0.8);

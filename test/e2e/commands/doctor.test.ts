@@ -21,7 +21,7 @@ import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../..
 import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const reader = `scanfeed_reader_${process.pid}`;
 const undos: (() => unknown)[] = [];
 const afterwards = (undo: () => unknown) => undos.unshift(undo);
@@ -56,10 +56,10 @@ const examine = async (env: Record<string, string> = {}) => {
 };
 
 const withReader = async () => {
-  await grantReader(bench.connection, reader);
+  await grantReader(setup.connection, reader);
   afterwards(async () => {
-    await sql`DROP OWNED BY ${sql.id(reader)}`.execute(bench.database.sql);
-    await sql`DROP ROLE ${sql.id(reader)}`.execute(bench.database.sql);
+    await sql`DROP OWNED BY ${sql.id(reader)}`.execute(setup.database.sql);
+    await sql`DROP ROLE ${sql.id(reader)}`.execute(setup.database.sql);
   });
 };
 
@@ -163,7 +163,7 @@ describe('doctor checks of the surroundings', () => {
   });
 
   it('names columns and constraints that were added to the tables', async () => {
-    const alter = (change: string) => sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`.execute(bench.database.sql);
+    const alter = (change: string) => sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`.execute(setup.database.sql);
     await alter(
       "ADD approved_by text, ADD CONSTRAINT partner_known CHECK (partner_name <> 'x'), ALTER completed_at SET NOT NULL",
     );
@@ -296,7 +296,7 @@ describe('doctor checks of the database', () => {
 
   it('prints the statements that grant them when a role lacks privileges', async () => {
     const role = `scanfeed_poor_${process.pid}`;
-    const db = bench.database.sql;
+    const db = setup.database.sql;
     await sql.raw(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`).execute(db);
     afterwards(() => sql.raw(`DROP OWNED BY ${role}; DROP ROLE ${role}`).execute(db));
     await sql
@@ -323,9 +323,9 @@ describe('doctor checks of the database', () => {
   });
 
   it('does not advise to start a daemon when no process can write', async () => {
-    await bench.takeFeed({ name: 'idle', baseUrl: emulator.url });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_holder = NULL`);
-    afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
+    await setup.takeFeed({ name: 'idle', baseUrl: emulator.url });
+    await setup.rows(sql`UPDATE ${tables.feeds} SET lease_holder = NULL`);
+    afterwards(() => setup.rows(sql`DELETE FROM ${tables.feeds}`));
     const ofFeed = () => examine({ SCANFEED_FEED: 'idle' });
     expect(await ofFeed()).toMatchObject({
       'stored feed': { message: expect.stringContaining('start `scanfeed run`') },
@@ -338,14 +338,14 @@ describe('doctor checks of the database', () => {
   });
 
   it('reports a full disk as the daemon would meet it', async () => {
-    await bench.rows(
+    await setup.rows(
       sql.raw(`CREATE FUNCTION refuse_space() RETURNS event_trigger LANGUAGE plpgsql AS
         $$BEGIN RAISE SQLSTATE '53100'; END$$`),
     );
-    await bench.rows(sql`CREATE EVENT TRIGGER full_disk ON ddl_command_start EXECUTE FUNCTION refuse_space()`);
+    await setup.rows(sql`CREATE EVENT TRIGGER full_disk ON ddl_command_start EXECUTE FUNCTION refuse_space()`);
     afterwards(async () => {
-      await bench.rows(sql`DROP EVENT TRIGGER full_disk`);
-      await bench.rows(sql`DROP FUNCTION refuse_space()`);
+      await setup.rows(sql`DROP EVENT TRIGGER full_disk`);
+      await setup.rows(sql`DROP FUNCTION refuse_space()`);
     });
     expect(await examine()).toMatchObject({
       'database writable': { outcome: 'failing', message: expect.stringMatching(/disk_full .*free space on its disk/) },
@@ -353,14 +353,14 @@ describe('doctor checks of the database', () => {
   });
 
   it('reports what the feed fails with, and its remedy', async () => {
-    await bench.takeFeed({ name: 'held', baseUrl: emulator.url });
-    afterwards(() => bench.rows(sql`DELETE FROM ${tables.feeds}`));
+    await setup.takeFeed({ name: 'held', baseUrl: emulator.url });
+    afterwards(() => setup.rows(sql`DELETE FROM ${tables.feeds}`));
     const held = { stage: 'feed', number: 1, kind: 'mostly_bad', message: 'half of the entries are bad; ask why' };
     const more = { held: true, runbook: 'ScanfeedErrorRatioHigh' };
     const times = { failures: 4, sinceMs: 60_000, lastMs: 1_000, nextTryMs: -29_000, endedMs: null };
     const slow = { stage: 'full', number: 2, kind: 'timeout', message: 'no answer; try again' };
     await createErrorWriter(
-      bench.connection,
+      setup.connection,
       'held',
       'pod',
     )([
@@ -379,7 +379,7 @@ describe('doctor checks of the database', () => {
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^WARN {2}reader role +\S+ does not exist/m);
     for (const statement of out.split('\n').filter((line) => line.endsWith(';'))) {
-      await sql.raw(statement).execute(bench.database.sql);
+      await sql.raw(statement).execute(setup.database.sql);
     }
     await withReader();
     expect(await examine()).toMatchObject({ 'reader role': { outcome: 'ok' } });
@@ -387,11 +387,11 @@ describe('doctor checks of the database', () => {
 
   it('names the view when its columns have reached the limit', async () => {
     await withReader();
-    await bench.rows(sql`
+    await setup.rows(sql`
       WITH wide AS (INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays) VALUES ('document_wide', 'wide', '[]') RETURNING id)
       INSERT INTO ${tables.reportColumns} (view_id, position, name, path, type)
       SELECT id, at, 'c' || at, ARRAY['c' || at], 'text' FROM wide, generate_series(1, 500) AS at`);
-    afterwards(() => bench.rows(sql`TRUNCATE ${tables.reportViews} CASCADE`));
+    afterwards(() => setup.rows(sql`TRUNCATE ${tables.reportViews} CASCADE`));
     expect(await examine()).toMatchObject({
       'typed views': {
         outcome: 'warning',
@@ -402,8 +402,8 @@ describe('doctor checks of the database', () => {
 
   it('counts the values that do not fit their column, in the latest runs of each type, when there are any', async () => {
     await withReader();
-    const feed = await bench.takeFeed({ name: 'unfit' });
-    afterwards(() => emptyReports(bench));
+    const feed = await setup.takeFeed({ name: 'unfit' });
+    afterwards(() => emptyReports(setup));
     const commit = (slug: string, first: number, documents: readonly unknown[]) =>
       feed.commit(
         documents.map((data, index) => {
@@ -420,7 +420,7 @@ describe('doctor checks of the database', () => {
     // Enough for the other shape to be an exception.
     await commit('offer', 0, Array(60).fill(number));
     await commit('order', 52, Array(248).fill(number));
-    expect((await refresh(bench)).failed).toEqual([]);
+    expect((await refresh(setup)).failed).toEqual([]);
     const counted = 'in the latest runs of each type, at most 250 and 1 MiB';
     const views = async () => (await examine())['typed views'];
     expect(await views()).toMatchObject({
@@ -440,24 +440,24 @@ describe('doctor checks of the database', () => {
       message: `null where a value does not fit, and named in unfit_fields, ${counted}: document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1)`,
     };
     expect(await views()).toMatchObject(found);
-    await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-    expect((await refresh(bench)).failed).toEqual([]);
+    await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+    expect((await refresh(setup)).failed).toEqual([]);
     expect(await views()).toMatchObject(found);
 
     await commit('offer', 63, [{ ...number, zeilen: [{ menge: 1 }], betrag: 1, kunde: { name: [1] } }]);
     await commit('bill', 0, [{ nr: 1 }]);
-    expect((await refresh(bench)).failed).toEqual([]);
+    expect((await refresh(setup)).failed).toEqual([]);
     await commit('bill', 1, [{ nr: 'eins' }]);
     const [, query = ''] =
       /and \d more; to see all columns of a view, run `scanfeed sql "(.*)"`$/.exec((await views())?.message ?? '') ??
       [];
-    const counts = await bench.rows(sql.raw(query.replace('VIEW', 'scanfeed_reporting.document_offer')));
+    const counts = await setup.rows(sql.raw(query.replace('VIEW', 'scanfeed_reporting.document_offer')));
     expect(counts).toContainEqual({ unfit: 'kunde_name', count: '2' });
   });
 
   it('names who else may read, and the other places of the reader role, when there are any', async () => {
     await withReader();
-    const db = bench.database.sql;
+    const db = setup.database.sql;
     const login = `scanfeed_login_${process.pid}`;
     await sql.raw(`CREATE ROLE ${login} LOGIN IN ROLE ${reader}`).execute(db);
     afterwards(() => sql.raw(`DROP ROLE ${login}`).execute(db));
@@ -474,7 +474,7 @@ describe('doctor checks of the database', () => {
     const database = openTestDatabase(other.url);
     afterwards(() => database.close());
     await grantReader(connectStore(database, TEST_SCHEMA), reader);
-    await bench.rows(
+    await setup.rows(
       sql.raw(`CREATE SCHEMA b_reporting CREATE VIEW productive_runs AS SELECT;
       GRANT USAGE ON SCHEMA b_reporting TO ${reader}; GRANT SELECT ON b_reporting.productive_runs TO ${reader}`),
     );
@@ -494,7 +494,7 @@ describe('doctor checks of the database', () => {
 
   it('names logins that can read a part, that can do so by SET ROLE, and everybody, when there are any', async () => {
     await withReader();
-    const db = bench.database.sql;
+    const db = setup.database.sql;
     const [first = '', setsRole = '', ofView = '', ofTable = '', stranger = ''] = 'abcde'
       .split('')
       .map((letter) => `scanfeed_${letter}_${process.pid}`);
@@ -525,7 +525,7 @@ describe('doctor checks of the database', () => {
 
   it('fails when the encoding cannot store all text', async () => {
     const name = `${given.name}_latin`;
-    const db = bench.database.sql;
+    const db = setup.database.sql;
     await sql.raw(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'`).execute(db);
     afterwards(() => sql.raw(`DROP DATABASE ${name} WITH (FORCE)`).execute(db));
     const url = new URL(given.url);
@@ -537,33 +537,33 @@ describe('doctor checks of the database', () => {
   });
 
   it('names feeds that no process leads and that have pending results or open entries', async () => {
-    const left = await bench.takeFeed({ name: 'left' });
+    const left = await setup.takeFeed({ name: 'left' });
     await commitPending(left, { scanId: 'left pending' });
-    await (await bench.takeFeed({ name: 'gone' })).commit([entryJson({ scanId: 'left bad', status: 'odd' })]);
+    await (await setup.takeFeed({ name: 'gone' })).commit([entryJson({ scanId: 'left bad', status: 'odd' })]);
     const retired = async () => (await examine())['retired feeds'];
     const reported = (message: RegExp) => ({ outcome: 'warning', message: expect.stringMatching(message) });
     expect(await retired()).toMatchObject({ outcome: 'ok' });
-    await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'gone'`);
+    await setup.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'gone'`);
     expect(await retired()).toMatchObject(
       reported(/^gone has 0 pending results and 1 open entry in quarantine, and .*`scanfeed forget gone --to OTHER`$/),
     );
-    await bench.store.releaseLease(left.lease);
+    await setup.store.releaseLease(left.lease);
     expect(await retired()).not.toMatchObject(reported(/left has/));
-    await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now() - interval '1 hour',
+    await setup.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now() - interval '1 hour',
       created_at = now() - interval '1 hour' WHERE name = 'left'`);
     expect(await retired()).toMatchObject(reported(/left has 1 pending result and 0 open entries in quarantine/));
-    await bench.operatorStore.pending.giveUp('left', new Map([['left pending', 1]]));
+    await setup.operatorStore.pending.giveUp('left', new Map([['left pending', 1]]));
     expect(await retired()).not.toMatchObject(reported(/left has/));
-    await bench.rows(sql`DELETE FROM ${tables.quarantine}`);
+    await setup.rows(sql`DELETE FROM ${tables.quarantine}`);
   });
 
   it('reports the leader, and the address of the feed, when the feed belongs to another address', async () => {
-    const feed = await bench.takeFeed({ name: 'doctored', baseUrl: emulator.url });
+    const feed = await setup.takeFeed({ name: 'doctored', baseUrl: emulator.url });
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
       'stored feed': { outcome: 'ok', message: expect.stringMatching(/^doctored is led by /) },
     });
     expect(feed).toBeDefined();
-    await sql`UPDATE ${tables.feeds} SET base_url = 'https://moved.example/v1'`.execute(bench.database.sql);
+    await sql`UPDATE ${tables.feeds} SET base_url = 'https://moved.example/v1'`.execute(setup.database.sql);
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
       'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed forget doctored`') },
     });
@@ -587,7 +587,7 @@ it.runIf(program !== null).each([
 
 /** Returns everything in the database that a command could change. */
 async function snapshot() {
-  const [row] = await bench.rows(sql<{ written: string; roles: number }>`
+  const [row] = await setup.rows(sql<{ written: string; roles: number }>`
     SELECT (SELECT string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del, ', ' ORDER BY relname)
         FROM pg_stat_user_tables) AS written,
       (SELECT count(*)::int FROM pg_class) AS relations`);

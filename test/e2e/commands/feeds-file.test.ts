@@ -29,7 +29,7 @@ import { syncToTheEnd } from '../../support/sync-to-the-end.js';
 /** Two organizations, each with its service, key and schema. */
 const NAMES = ['acme', 'globex'] as const;
 const given = useDatabase();
-const bench = useStore(given);
+const setup = useStore(given);
 const folder = mkdtempSync(join(tmpdir(), 'feeds-'));
 const FILE = join(folder, 'feeds.yaml');
 const emulators = new Map<string, Emulator>();
@@ -64,15 +64,15 @@ beforeAll(async () => {
   ]);
   for (const name of NAMES) {
     const options = { pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
-    const store = createStore(bench.database, { ...options, schema: `schema_${name}` });
+    const store = createStore(setup.database, { ...options, schema: `schema_${name}` });
     await syncToTheEnd(emulatorOf(name), store, name);
-    await bench.rows(sql`UPDATE ${sql.id(`schema_${name}`, 'feeds')} SET base_url = ${emulatorOf(name).url}`);
+    await setup.rows(sql`UPDATE ${sql.id(`schema_${name}`, 'feeds')} SET base_url = ${emulatorOf(name).url}`);
   }
 });
 afterAll(async () => {
   for (const emulator of emulators.values()) await emulator.close();
-  await bench.rows(sql`DROP OWNED BY ${sql.id(reader)}`);
-  await bench.rows(sql`DROP ROLE ${sql.id(reader)}`);
+  await setup.rows(sql`DROP OWNED BY ${sql.id(reader)}`);
+  await setup.rows(sql`DROP ROLE ${sql.id(reader)}`);
   rmSync(folder, { recursive: true });
 });
 beforeEach(() => write(NAMES.map(entryOf).join('')));
@@ -155,20 +155,20 @@ it('sql, views and erase use the schema of the feed', async () => {
 it('migrate and views let only the reader role of the feed read its schema', async () => {
   const other = `scanfeed_reader_of_globex_${process.pid}`;
   write(`${entryOf('acme')}${entryOf('globex')}  readerRole: ${other}\n`);
-  await bench.rows(sql`DROP OWNED BY ${sql.id(reader)}`); // the rights of before
+  await setup.rows(sql`DROP OWNED BY ${sql.id(reader)}`); // the rights of before
   expect(await run(migrate, ['migrate'])).toMatchObject({ exitCode: 0, err: '' });
   for (const name of NAMES) {
     expect(await run(views, ['views', 'refresh', '--feed', name])).toMatchObject({ exitCode: 0 });
   }
-  const readable = await bench.rows(sql<{ role: string; schema: string; views: number; typed: number }>`
+  const readable = await setup.rows(sql<{ role: string; schema: string; views: number; typed: number }>`
     SELECT rolname::text AS role, nspname::text AS schema, count(*)::int AS views,
       (count(*) FILTER (WHERE relname LIKE 'document%'))::int AS typed
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, pg_roles
     WHERE rolname IN (${reader}, ${other}) AND nspname LIKE 'schema\\_%\\_reporting' AND relkind = 'v'
       AND has_schema_privilege(rolname, nspname, 'USAGE') AND has_table_privilege(rolname, pg_class.oid, 'SELECT')
     GROUP BY 1, 2 ORDER BY 1, 2`);
-  await bench.rows(sql`DROP OWNED BY ${sql.id(other)}`);
-  await bench.rows(sql`DROP ROLE ${sql.id(other)}`);
+  await setup.rows(sql`DROP OWNED BY ${sql.id(other)}`);
+  await setup.rows(sql`DROP ROLE ${sql.id(other)}`);
   const all = { views: readable[0]?.views, typed: 2 };
   expect(readable).toEqual([
     { role: reader, schema: 'schema_acme_reporting', ...all },
@@ -178,8 +178,8 @@ it('migrate and views let only the reader role of the feed read its schema', asy
 
 describe('migrate with a feeds file', () => {
   const NEWER = sql`INSERT INTO schema_acme.migrations (version, name, works_from) VALUES (9999, 'newer', 9999)`;
-  beforeEach(() => bench.rows(NEWER));
-  afterEach(() => bench.rows(sql`DELETE FROM schema_acme.migrations WHERE version = 9999`));
+  beforeEach(() => setup.rows(NEWER));
+  afterEach(() => setup.rows(sql`DELETE FROM schema_acme.migrations WHERE version = 9999`));
 
   it('migrates the others when a schema fails', async () => {
     expect(await run(migrate, ['migrate'])).toEqual({
@@ -271,7 +271,7 @@ describe('--all', () => {
     const late = { scanId: 'late', deliveredAt: new Date(Date.now() - 50_000).toISOString() };
     emulatorOf('acme').appendRaw([{ text: entryJson(late), deliveredAt: late.deliveredAt }]);
     expect(await run(verify, ['verify', '--since', '1m', '--all', '--feed', 'acme'])).toMatchObject({ exitCode: 64 });
-    await bench.rows(sql`UPDATE schema_acme.feeds SET data_complete_as_of = clock_timestamp()`);
+    await setup.rows(sql`UPDATE schema_acme.feeds SET data_complete_as_of = clock_timestamp()`);
     const { exitCode, out } = await run(verify, ['verify', '--since', '1m', '--all', '--json']);
     expect(JSON.parse(out)).toMatchObject([
       { feed: 'acme', result: { differences: [{ scanId: 'late', what: 'missing' }] }, failure: expect.any(String) },

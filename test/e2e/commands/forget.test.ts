@@ -9,7 +9,7 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 let former: TestFeed;
 let other: TestFeed;
 
@@ -18,29 +18,29 @@ const unusable = (scanId: string) => entryJson({ scanId, status: 'odd' });
 const run = (args: string, setting: Partial<CommandSetting> = {}) =>
   runCommand(forget, ['forget', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
 const feedsOf = async (table: keyof typeof tables, column = 'feed') =>
-  (await bench.rows<{ feed: string }>(sql`SELECT ${sql.id(column)} AS feed FROM ${tables[table]} ORDER BY 1`)).map(
+  (await setup.rows<{ feed: string }>(sql`SELECT ${sql.id(column)} AS feed FROM ${tables[table]} ORDER BY 1`)).map(
     ({ feed }) => feed,
   );
 const everything = () =>
   Promise.all(
     [tables.feeds, tables.runs, tables.quarantine, tables.cursorHistory, tables.passes].map((table) =>
-      bench.rows(sql`SELECT t.*, xmin::text, xmax::text FROM ${table} AS t ORDER BY t::text`),
+      setup.rows(sql`SELECT t.*, xmin::text, xmax::text FROM ${table} AS t ORDER BY t::text`),
     ),
   );
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine} RESTART IDENTITY`);
-  former = await bench.takeFeed({ name: 'former', start: 'live' });
-  other = await bench.takeFeed({ name: 'other' });
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine} RESTART IDENTITY`);
+  former = await setup.takeFeed({ name: 'former', start: 'live' });
+  other = await setup.takeFeed({ name: 'other' });
   await former.commit([entryJson({ scanId: 'complete' }), unusable('bad')], { to: 'here' });
   await commitPending(former, { scanId: 'pending' });
   await other.commit([entryJson({ scanId: 'of the other' })]);
-  await bench.store.releaseLease(former.lease);
+  await setup.store.releaseLease(former.lease);
 });
 
 describe('forget', () => {
   it('deletes the feed and hands its runs, pending results and quarantine to another one when --to names it', async () => {
-    const [{ seq } = { seq: '' }] = await bench.rows<{ seq: string }>(
+    const [{ seq } = { seq: '' }] = await setup.rows<{ seq: string }>(
       sql`SELECT max(change_seq)::text AS seq FROM ${tables.runs}`,
     );
     expect(await run('former --to other --yes --json')).toEqual({
@@ -53,12 +53,12 @@ describe('forget', () => {
     expect(await feedsOf('quarantine')).toEqual(['other']);
     expect(await feedsOf('cursorHistory')).toEqual(['other']);
     expect(await feedsOf('passes')).toEqual([]);
-    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
-    expect((await bench.store.duePending('other', 10)).map(({ scanId }) => scanId)).toEqual(['pending']);
-    expect(await bench.store.readStatus('other')).toMatchObject({ pendingResults: 1, quarantinedEntries: 1 });
+    await setup.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
+    expect((await setup.store.duePending('other', 10)).map(({ scanId }) => scanId)).toEqual(['pending']);
+    expect(await setup.store.readStatus('other')).toMatchObject({ pendingResults: 1, quarantinedEntries: 1 });
     // Readers of changes see the new owner, and the other feed goes on.
     expect(
-      await bench.rows(sql`SELECT scan_id FROM ${tables.runs} WHERE change_seq > ${seq}::bigint ORDER BY 1`),
+      await setup.rows(sql`SELECT scan_id FROM ${tables.runs} WHERE change_seq > ${seq}::bigint ORDER BY 1`),
     ).toEqual([{ scan_id: 'complete' }, { scan_id: 'pending' }]);
     expect(await other.commit([entryJson({ scanId: 'later' })])).toMatchObject({ kind: 'committed' });
     // A process that had frozen before cannot bring anything back.
@@ -80,14 +80,14 @@ describe('forget', () => {
   });
 
   it('keeps the open one when both feeds have an entry', async () => {
-    await bench.rows(sql`INSERT INTO ${tables.quarantine} (feed, identity, scan_id, revision, reason, detail, payload, state)
+    await setup.rows(sql`INSERT INTO ${tables.quarantine} (feed, identity, scan_id, revision, reason, detail, payload, state)
       SELECT 'other', identity, scan_id, revision, reason, detail, '', 'discarded' FROM ${tables.quarantine}`);
     await former.commit([]);
-    await bench.rows(sql`INSERT INTO ${tables.quarantine} (feed, identity, reason, detail, payload, state)
+    await setup.rows(sql`INSERT INTO ${tables.quarantine} (feed, identity, reason, detail, payload, state)
       SELECT name, 'same', '', '', '', CASE name WHEN 'former' THEN 'discarded' ELSE 'open' END FROM ${tables.feeds}`);
     await run('former --to other --yes');
     expect(
-      await bench.rows(
+      await setup.rows(
         sql`SELECT feed, state, payload <> '' AS full FROM ${tables.quarantine} ORDER BY identity = 'same'`,
       ),
     ).toEqual([
@@ -116,7 +116,7 @@ describe('forget', () => {
     expect(await run('other --yes')).toMatchObject(refused);
     const taken = await run('former', {
       answer: async () => {
-        await bench.takeFeed({ name: 'former' });
+        await setup.takeFeed({ name: 'former' });
         return 'y';
       },
     });
@@ -125,31 +125,31 @@ describe('forget', () => {
   });
 
   it('hands many runs over in several transactions, between which other feeds can commit', async () => {
-    await bench.rows(sql`INSERT INTO ${tables.runs} (scan_id, revision, status, environment, file_name, partner_test_mode,
+    await setup.rows(sql`INSERT INTO ${tables.runs} (scan_id, revision, status, environment, file_name, partner_test_mode,
         result_state, feed, stored_by, repaired, first_synced_at, synced_at, change_seq)
       SELECT 'many ' || n, 1, 'failed', 'prod', '', false, 'complete', 'former', 'feed', false, now(), now(), 0
       FROM generate_series(1, 5000) AS n`);
     await run('former --to other --yes');
     expect(
-      await bench.rows(sql`SELECT count(*)::int AS runs, count(DISTINCT xmin::text)::int AS transactions
+      await setup.rows(sql`SELECT count(*)::int AS runs, count(DISTINCT xmin::text)::int AS transactions
         FROM ${tables.runs} WHERE feed = 'other' AND scan_id LIKE 'many%'`),
     ).toEqual([{ runs: 5_000, transactions: 3 }]);
   });
 
   it('lets the feed start again at another address', async () => {
     const moved = testFeed({ name: 'former', baseUrl: 'https://moved.test/v1' });
-    await expect(bench.store.acquireLease(moved, 'daemon')).rejects.toThrow('run `scanfeed forget former`');
+    await expect(setup.store.acquireLease(moved, 'daemon')).rejects.toThrow('run `scanfeed forget former`');
     await run('former --yes');
-    expect(await bench.store.acquireLease(moved, 'daemon')).toMatchObject({ holder: 'daemon' });
-    expect(await bench.store.readPosition('former')).toMatchObject({ cursor: null });
-    expect((await bench.store.readStatus('former')).pendingResults).toBe(1);
+    expect(await setup.store.acquireLease(moved, 'daemon')).toMatchObject({ holder: 'daemon' });
+    expect(await setup.store.readPosition('former')).toMatchObject({ cursor: null });
+    expect((await setup.store.readStatus('former')).pendingResults).toBe(1);
   });
 
   const program = findPgBouncer();
   it.runIf(program !== null)('loses no run when the other feed commits meanwhile, through PgBouncer', async () => {
     const bouncer = await startPgBouncer(program ?? '', given.url, 2);
     try {
-      const feed = await bench.takeFeed({ name: 'other' });
+      const feed = await setup.takeFeed({ name: 'other' });
       const commits = Array.from({ length: 30 }, (_, n) => n).reduce(
         (done, n) => done.then(async () => void (await feed.counts([entryJson({ scanId: `meanwhile ${n}` })]))),
         Promise.resolve(),

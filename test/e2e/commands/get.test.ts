@@ -9,7 +9,7 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 let emulator: Emulator;
 let feed: TestFeed;
 let scans = 0;
@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => emulator.close());
 beforeEach(async () => {
   emulator.clearFaults();
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory}`);
-  feed = await bench.takeFeed({ baseUrl: emulator.url });
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory}`);
+  feed = await setup.takeFeed({ baseUrl: emulator.url });
 });
 
 /** A run that the single-run endpoint returns. */
@@ -36,7 +36,7 @@ const show = (args: string, columns?: number) =>
   runCommand(get, ['get', ...args.split(' ')], { env: service(), ...(columns ? { columns } : {}) });
 const save = (args: string, env: Record<string, string> = {}) =>
   runCommand(get, ['get', ...args.split(' '), '--save'], { env: { ...service(), DATABASE_URL: given.url, ...env } });
-const stored = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
+const stored = async (scanId: string) => (await setup.rows(runRow(scanId)))[0];
 
 describe('get', () => {
   it('writes the answer of the service byte for byte when the output is a pipe', async () => {
@@ -177,7 +177,7 @@ describe('get', () => {
   it('refuses a run when it belongs to another feed or service', async () => {
     const { scanId } = known({});
     await feed.commit([entryJson({ scanId })]);
-    await bench.takeFeed({ name: 'other', baseUrl: emulator.url });
+    await setup.takeFeed({ name: 'other', baseUrl: emulator.url });
     expect(await save(`${scanId} --feed other`)).toMatchObject({
       exitCode: 1,
       out: '',

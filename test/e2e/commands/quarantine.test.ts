@@ -8,12 +8,12 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine} RESTART IDENTITY`);
-  feed = await bench.takeFeed();
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine} RESTART IDENTITY`);
+  feed = await setup.takeFeed();
 });
 
 const run = (args: string, setting: Partial<CommandSetting> = {}) =>
@@ -21,7 +21,7 @@ const run = (args: string, setting: Partial<CommandSetting> = {}) =>
 const states = async () =>
   Object.fromEntries(
     (
-      await bench.rows(sql<{ id: string; state: string }>`SELECT id::text, state FROM ${tables.quarantine} ORDER BY id`)
+      await setup.rows(sql<{ id: string; state: string }>`SELECT id::text, state FROM ${tables.quarantine} ORDER BY id`)
     ).map(({ id, state }) => [id, state]),
   );
 /** Quarantines valid entries, as an earlier release with stricter checks would. */
@@ -29,7 +29,7 @@ const quarantineSound = async (
   entry: string,
   { scanId, revision }: { scanId: string | null; revision: number | null },
 ) => {
-  const [row] = await bench.rows(sql<{ id: string }>`
+  const [row] = await setup.rows(sql<{ id: string }>`
     INSERT INTO ${tables.quarantine} (feed, identity, scan_id, revision, reason, detail, payload, state)
     VALUES ('default', ${`${scanId}#${revision}#${entry.length}`}, ${scanId}, ${revision}, 'refused', 'a value was refused', ${Buffer.from(entry)}, 'open')
     RETURNING id::text`);
@@ -40,7 +40,7 @@ const quarantineSound = async (
 const untilBlocked = async () => {
   const waiting = sql`
     SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-  while ((await bench.rows(waiting)).length === 0) await new Promise(setImmediate);
+  while ((await setup.rows(waiting)).length === 0) await new Promise(setImmediate);
 };
 
 describe('quarantine list', () => {
@@ -116,7 +116,7 @@ describe('quarantine show', () => {
 
   it('does not show an entry when it belongs to another feed', async () => {
     await feed.commit([bad]);
-    await bench.takeFeed({ name: 'other' });
+    await setup.takeFeed({ name: 'other' });
     expect(await run('show 1 --feed other')).toMatchObject({ exitCode: 1 });
   });
 });
@@ -132,7 +132,7 @@ describe('quarantine replay', () => {
     expect(err).toBe('scanfeed: 1 of 2 entries still invalid, kept in quarantine\n');
     expect(exitCode).toBe(1);
     expect(await states()).toEqual({ 1: 'replayed', 2: 'open' });
-    const [row] = await bench.rows(runRow('sound'));
+    const [row] = await setup.rows(runRow('sound'));
     expect(row).toMatchObject({ data: '{"betrag": 1.10, "nummer": 12345678901234567890}', result_state: 'complete' });
   });
 
@@ -140,7 +140,7 @@ describe('quarantine replay', () => {
     const id = await quarantineSound(entryJson({ scanId: 'now usable' }), { scanId: null, revision: null });
     expect(await run(`replay ${id}`)).toMatchObject({ exitCode: 0 });
     expect(await states()).toEqual({ 1: 'replayed' });
-    expect(await bench.rows(runRow('now usable'))).toHaveLength(1);
+    expect(await setup.rows(runRow('now usable'))).toHaveLength(1);
   });
 
   it('keeps the cursor and the lease when a daemon is running', async () => {
@@ -157,7 +157,7 @@ describe('quarantine replay', () => {
       '1: scan a, revision 1: discarded: a newer revision is stored, or the run was erased or is past the retention\n',
     );
     expect(await states()).toEqual({ 1: 'discarded' });
-    expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2, file_name: 'newer.pdf' });
+    expect((await setup.rows(runRow('a')))[0]).toMatchObject({ revision: 2, file_name: 'newer.pdf' });
   });
 
   it('leaves an entry in quarantine when PostgreSQL still refuses it', async () => {
@@ -173,7 +173,7 @@ describe('quarantine replay', () => {
     const odd = entryJson({ scanId: 'odd', fileName: raw('"a\\u0000b.pdf"') });
     await quarantineSound(odd, { scanId: 'odd', revision: 1 });
     expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
-    expect((await bench.rows(runRow('odd')))[0]).toMatchObject({ file_name: 'a\ufffdb.pdf', repaired: true });
+    expect((await setup.rows(runRow('odd')))[0]).toMatchObject({ file_name: 'a\ufffdb.pdf', repaired: true });
     expect((await run('show 1 --payload')).out).toBe(odd);
   });
 
@@ -181,7 +181,7 @@ describe('quarantine replay', () => {
     const cut = entryJson({ scanId: 'cut', data: undefined, resultTruncated: true });
     await quarantineSound(cut, { scanId: 'cut', revision: 1 });
     await run('replay 1');
-    expect((await bench.rows(runRow('cut')))[0]).toMatchObject({
+    expect((await setup.rows(runRow('cut')))[0]).toMatchObject({
       result_state: 'pending',
       pending_reason: 'not_loaded',
     });
@@ -215,7 +215,7 @@ describe('quarantine replay', () => {
   it('retries when the leader changes', async () => {
     await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
     // The epoch is raised after it was read and before it is checked: the write waits for the row until then.
-    const held = bench.database.sql.transaction().execute(async (tx) => {
+    const held = setup.database.sql.transaction().execute(async (tx) => {
       await sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1`.execute(tx);
       const replaying = run('replay 1');
       await untilBlocked();
@@ -223,7 +223,7 @@ describe('quarantine replay', () => {
     });
     const { exitCode } = await (await held).replaying;
     expect(exitCode).toBe(0);
-    expect(await bench.rows(runRow('a'))).toHaveLength(1);
+    expect(await setup.rows(runRow('a'))).toHaveLength(1);
   });
 });
 
@@ -297,9 +297,9 @@ describe('quarantine accept', () => {
   const badPage = async () => {
     pages += 1;
     const entries = Array.from({ length: 200 }, (_, n) => entryJson({ scanId: `bad-${pages}-${n}`, status: 'odd' }));
-    return (await commitAsEngine(bench, pageJson(entries), `page-${pages}`)).quarantined;
+    return (await commitAsEngine(setup, pageJson(entries), `page-${pages}`)).quarantined;
   };
-  const acceptedUntil = async () => (await bench.store.readStatus('default')).acceptsBadUntil;
+  const acceptedUntil = async () => (await setup.store.readStatus('default')).acceptsBadUntil;
 
   it('lets a held feed continue, whichever process leads it, until it is stopped', async () => {
     await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
@@ -313,7 +313,7 @@ describe('quarantine accept', () => {
     expect(Math.abs(until.getTime() - Date.now() - 8 * 3_600_000)).toBeLessThan(60_000);
     // Each page is committed under a new lease.
     expect([await badPage(), await badPage()]).toEqual([200, 200]);
-    expect(await bench.operatorStore.readFeedReports()).toMatchObject([{ acceptsBadUntil: until }]);
+    expect(await setup.operatorStore.readFeedReports()).toMatchObject([{ acceptsBadUntil: until }]);
     expect(await run('accept --stop --json')).toMatchObject({ out: '{"feed":"default","acceptsBadUntil":null}\n' });
     await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
   });
@@ -321,7 +321,7 @@ describe('quarantine accept', () => {
   it.each(['0', '25 hours'])('ends by the clock of the database, also when it is set back: %s', async (ahead) => {
     await run('accept --for 24h --yes');
     expect(await acceptedUntil()).not.toBeNull();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET accepts_bad_until = clock_timestamp() + ${ahead}::interval`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET accepts_bad_until = clock_timestamp() + ${ahead}::interval`);
     expect(await acceptedUntil()).toBeNull();
     await expect(badPage()).rejects.toMatchObject({ kind: 'mostly_bad' });
   });

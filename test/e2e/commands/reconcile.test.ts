@@ -6,8 +6,8 @@ import type { Pass, PassCommit } from '../../../src/sync/ports/index.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const HOUR = 3_600_000;
@@ -24,12 +24,12 @@ interface PassRow {
 
 describe('reconcile', () => {
   const given = useDatabase(MIGRATED);
-  const bench = useStore(given);
+  const setup = useStore(given);
   let feed: TestFeed;
 
   beforeEach(async () => {
-    await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.passes}, ${tables.cursorHistory}`);
-    feed = await bench.takeFeed();
+    await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.passes}, ${tables.cursorHistory}`);
+    feed = await setup.takeFeed();
   });
 
   const caughtUp = () =>
@@ -40,7 +40,7 @@ describe('reconcile', () => {
     runCommand(reconcile, ['reconcile', ...args.split(' ').filter(Boolean)], {
       env: { DATABASE_URL: given.url, ...env },
     });
-  const rows = () => bench.rows<PassRow>(sql`SELECT * FROM ${tables.passes} ORDER BY id`);
+  const rows = () => setup.rows<PassRow>(sql`SELECT * FROM ${tables.passes} ORDER BY id`);
   const passes = async () =>
     (await rows()).map(({ kind, cursor, since, until, finished_at, cancelled }) => ({
       kind,
@@ -49,13 +49,13 @@ describe('reconcile', () => {
       hours: since && Math.round((until.getTime() - since.getTime()) / HOUR),
     }));
   const next = async (kind: 'recent' | 'full') => {
-    const pass = await bench.store.nextPass(feed.lease.feed, kind);
+    const pass = await setup.store.nextPass(feed.lease.feed, kind);
     if (pass === null) throw new Error('there is no pass');
     return pass;
   };
   /** Commits an empty page of a pass. */
   const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
-    bench.store.commitPass({
+    setup.store.commitPass({
       ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([]), quarantine: [] },
       ...{ end: 'no', feedOrigin: null, deliveredUpTo: null, entries: 0, pace: null },
       ...over,
@@ -93,14 +93,14 @@ describe('reconcile', () => {
     await caughtUp();
     expect((await run('--full')).out).toMatch(/^Requested a full pass from the beginning to \S+Z\.\n/);
     await commit(await next('full'), { to: 'half done', entries: 7 });
-    const again = await bench.takeFeed();
+    const again = await setup.takeFeed();
     expect((await run('--full')).out).toMatch(
       /^Joined the full pass from the beginning to \S+Z, unfinished since \S+Z \(7 entries read\)\.\n/,
     );
     expect(JSON.parse((await run('--full --json')).out)).toMatchObject({ kind: 'full', entries: 7, joined: true });
     expect(await passes()).toEqual([{ kind: 'full', state: 'unfinished', cursor: 'half done', hours: null }]);
     feed = again;
-    expect(await bench.isHeld(feed.lease)).toBe(true);
+    expect(await setup.isHeld(feed.lease)).toBe(true);
     await finish('full');
     await run('--full');
     expect(await passes()).toContainEqual({ kind: 'full', state: 'unfinished', cursor: null, hours: null });
@@ -115,7 +115,7 @@ describe('reconcile', () => {
     });
     expect(await run('--full')).toMatchObject(notCaughtUp);
     expect(await passes()).toEqual([]);
-    expect(await bench.isHeld(feed.lease)).toBe(true);
+    expect(await setup.isHeld(feed.lease)).toBe(true);
   });
 
   it('requests a pass when the daemon starts none', async () => {
@@ -128,12 +128,12 @@ describe('reconcile', () => {
 
   it('requests nothing when the feed has not read the range', async () => {
     await caughtUp();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - interval '2 hours'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - interval '2 hours'`);
     expect(await run('--since 1h')).toMatchObject({
       exitCode: 1,
       err: expect.stringMatching(/the feed default is complete up to \S+Z only, which is not after --since/),
     });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET start_since = '2026-01-05T00:00:00Z'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET start_since = '2026-01-05T00:00:00Z'`);
     expect(await run('--until 2026-01-05T00:00:00Z')).toMatchObject({
       exitCode: 1,
       err: expect.stringMatching(/begins at 2026-01-05T\S+Z, which is not before --until: `scanfeed backfill` reads/),
@@ -159,7 +159,7 @@ describe('reconcile', () => {
     expect(cancelled.map((pass) => pass.kind).sort()).toEqual(['full', 'recent']);
     expect(cancelled.every((pass) => pass.cancelled)).toBe(true);
     expect((await run('--cancel')).out).toBe('The feed default has no unfinished recent or full pass.\n');
-    expect(await bench.store.nextPass('default', 'recent')).toBe(null);
+    expect(await setup.store.nextPass('default', 'recent')).toBe(null);
   });
 
   it.each([
@@ -178,18 +178,18 @@ describe('reconcile', () => {
 });
 
 describe('reconcile as a process', () => {
-  const bench = useProgram();
+  const setup = useProgram();
 
   /** Starts a daemon that has read 30 runs in small pages and lost one of them. */
-  async function startBench(over: Readonly<Record<string, string>> = {}) {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+  async function setUp(over: Readonly<Record<string, string>> = {}) {
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     const [lost = ''] = service.deliver(30, { deliveredAt: Date.now() - 60_000 });
-    const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '5', ...over };
-    const daemon = bench.daemon(env);
+    const env = { ...setup.environment(service, database), SCANFEED_PAGE_LIMIT: '5', ...over };
+    const daemon = setup.daemon(env);
     await daemon.catchesUp();
     await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
-    const start = (...args: string[]) => bench.program(['reconcile', ...args], env);
+    const start = (...args: string[]) => setup.program(['reconcile', ...args], env);
     const run = async (...args: string[]) => {
       const program = start(...args);
       const { code } = await program.exited;
@@ -202,7 +202,7 @@ describe('reconcile as a process', () => {
   }
 
   it('shows the result of the running daemon when --wait is given and its intervals are off', async () => {
-    const { run, isStored, daemon } = await startBench();
+    const { run, isStored, daemon } = await setUp();
     const { code, stdout } = await run('--since', '1h', '--wait');
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -214,18 +214,18 @@ describe('reconcile as a process', () => {
   });
 
   it('leaves a full pass to the next daemon when none is running', async () => {
-    const { daemon, env, run, isStored, passes } = await startBench();
+    const { daemon, env, run, isStored, passes } = await setUp();
     await daemon.stop();
     const { code, stdout } = await run('--full');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Requested a full pass .*\nNo daemon is running; the next `scanfeed run` runs it\.\n$/);
-    await bench.daemon(env).logs('finished full pass');
+    await setup.daemon(env).logs('finished full pass');
     expect(await isStored()).toBe(true);
     expect(await passes()).toMatchObject([{ kind: 'full', cancelled: false, entries: '30' }]);
   });
 
   it('fails when another command replaces the pass that it waits for', async () => {
-    const { service, start, run, passes } = await startBench();
+    const { service, start, run, passes } = await setUp();
     service.set({ latencyMs: 3_000 });
     const waiting = start('--since', '2h', '--wait', '--json');
     await eventually(passes).toHaveLength(1);
@@ -238,18 +238,18 @@ describe('reconcile as a process', () => {
   });
 
   it('ends when the filters widen, because the full pass is no longer run', async () => {
-    const { daemon, env, start, passes } = await startBench({ SCANFEED_STATUS: 'completed' });
+    const { daemon, env, start, passes } = await setUp({ SCANFEED_STATUS: 'completed' });
     await daemon.stop();
     const command = start('--full', '--wait');
     await eventually(passes).toHaveLength(1);
-    const widened = bench.daemon({ ...env, SCANFEED_STATUS: 'completed,failed' });
+    const widened = setup.daemon({ ...env, SCANFEED_STATUS: 'completed,failed' });
     expect(await command.exited).toMatchObject({ code: 1 });
     expect(command.stderr).toMatch(/include more than when this pass began: run `scanfeed reconcile --full` again$/m);
     await widened.logs('filters changed: earlier runs are missing');
   });
 
   it('joins the full pass that another command waits for', async () => {
-    const { service, start, passes } = await startBench();
+    const { service, start, passes } = await setUp();
     service.set({ latencyMs: 500 });
     const first = start('--full', '--wait');
     await eventually(passes).toHaveLength(1);

@@ -9,7 +9,7 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 let emulator: Emulator;
 let feed: TestFeed;
 let scans = 0;
@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => emulator.close());
 beforeEach(async () => {
   emulator.clearFaults();
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory}`);
-  feed = await bench.takeFeed({ baseUrl: emulator.url });
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory}`);
+  feed = await setup.takeFeed({ baseUrl: emulator.url });
 });
 
 const run = (args: string, env: Record<string, string> = {}) =>
@@ -35,7 +35,7 @@ const pending = async (answer: Record<string, unknown> | null) => {
   if (answer !== null) emulator.answerRun(scanId, { body: entryJson({ scanId, ...answer }) });
   return scanId;
 };
-const stateOf = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
+const stateOf = async (scanId: string) => (await setup.rows(runRow(scanId)))[0];
 
 describe('resolve', () => {
   it('stores pending results with every digit', async () => {
@@ -64,7 +64,7 @@ describe('resolve', () => {
     expect(err).toBe('scanfeed: 3 of 3 results still pending\n');
     expect(exitCode).toBe(1);
     for (const scanId of [missing, going, cut]) expect(await stateOf(scanId)).toMatchObject({ attempts: 1 });
-    expect(await bench.store.duePending('default', 10)).toEqual([]);
+    expect(await setup.store.duePending('default', 10)).toEqual([]);
   });
 
   it('loads only the given runs when ids are given', async () => {
@@ -93,7 +93,7 @@ describe('resolve', () => {
     const scanId = await pending({ data: { note: raw('"\\u0000"') } });
     expect(await run(scanId)).toMatchObject({ exitCode: 0 });
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'complete', repaired: true });
-    const [original] = await bench.rows<{ state: string; payload: string }>(
+    const [original] = await setup.rows<{ state: string; payload: string }>(
       sql`SELECT state, convert_from(payload, 'UTF8') AS payload FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
     );
     expect(original).toMatchObject({ state: 'repaired', payload: expect.stringContaining('\\u0000') });
@@ -104,7 +104,7 @@ describe('resolve', () => {
     const { out, exitCode } = await run('--all');
     expect(exitCode).toBe(0);
     expect(out.match(/: resolved$/gm)).toHaveLength(60);
-    expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE result_state = 'pending'`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM ${tables.runs} WHERE result_state = 'pending'`)).toEqual([]);
   });
 
   it('changes nothing when one of the ids is wrong', async () => {
@@ -113,7 +113,7 @@ describe('resolve', () => {
       exitCode: 1,
       err: 'scanfeed: there is no run nonsense in the database\n',
     });
-    await bench.takeFeed({ name: 'other', baseUrl: emulator.url });
+    await setup.takeFeed({ name: 'other', baseUrl: emulator.url });
     expect(await run(`${scanId} --feed other`)).toMatchObject({
       exitCode: 1,
       err: `scanfeed: the run ${scanId} belongs to the feed default: add --feed default\n`,
@@ -131,15 +131,15 @@ describe('resolve --give-up', () => {
 
   it('ends the retries and sends no request to the service', async () => {
     const [one, two] = [await pending(null), await pending(null)];
-    await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://gone.test/v1'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://gone.test/v1'`);
     const without = { SCANFEED_API_KEY: '', SCANFEED_BASE_URL: '' };
     expect(await giveUp('--all', without)).toEqual({
       exitCode: 0,
       out: `${one}, revision 1: given up\n${two}, revision 1: given up\n`,
       err: '',
     });
-    expect(await bench.store.duePending('default', 10)).toEqual([]);
-    expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 0 });
+    expect(await setup.store.duePending('default', 10)).toEqual([]);
+    expect(await setup.store.readStatus('default')).toMatchObject({ pendingResults: 0 });
     expect(await stateOf(one)).toMatchObject({ result_state: 'pending', pending_reason: 'not_loaded' });
     expect((await giveUp('--all', without)).out).toBe('No results are pending.\n');
   });
@@ -148,7 +148,7 @@ describe('resolve --give-up', () => {
     const scanId = await pending({});
     const other = await pending({});
     await giveUp(scanId);
-    await bench.store.postponePending(feed.lease, [{ scanId, revision: 1, reason: 'not_found', nextTryInMs: 0 }]);
+    await setup.store.postponePending(feed.lease, [{ scanId, revision: 1, reason: 'not_found', nextTryInMs: 0 }]);
     expect((await run('--all')).out).toBe(`${other}, revision 1: resolved\n`);
     expect((await run(scanId)).out).toBe(`${scanId}, revision 1: resolved\n`);
     expect(JSON.parse((await giveUp(`${scanId} --json`)).out)).toEqual([{ scanId, revision: 1, outcome: 'complete' }]);
@@ -156,9 +156,9 @@ describe('resolve --give-up', () => {
 
   it('keeps a revision when it was stored during the confirmation', async () => {
     const scanId = await pending(null);
-    expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 2]]))).toEqual([]);
-    expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
-    expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 1]]))).toEqual([scanId]);
+    expect(await setup.operatorStore.pending.giveUp('default', new Map([[scanId, 2]]))).toEqual([]);
+    expect(await setup.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
+    expect(await setup.operatorStore.pending.giveUp('default', new Map([[scanId, 1]]))).toEqual([scanId]);
   });
 
   it('shows the results, and changes nothing, when --yes is missing', async () => {
@@ -166,7 +166,7 @@ describe('resolve --give-up', () => {
     const { exitCode, err } = await run(`${scanId} --give-up`);
     expect(exitCode).toBe(64);
     expect(err).toContain('1 result of the feed default will be given up');
-    expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
+    expect(await setup.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
   });
 });
 
@@ -175,7 +175,7 @@ describe('failures of resolve', () => {
     const scanId = await pending({});
     await pending({});
     const away = 'http://127.0.0.1:1/v1';
-    await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = ${away}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET base_url = ${away}`);
     const { exitCode, out, err } = await run('--all', { SCANFEED_BASE_URL: away });
     expect(exitCode).toBe(75);
     expect(out).toBe('');
@@ -193,7 +193,7 @@ describe('failures of resolve', () => {
 
   it('sends no request when the feed belongs to another service', async () => {
     const scanId = await pending({});
-    await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://elsewhere.test/v1'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://elsewhere.test/v1'`);
     expect(await run('--all')).toMatchObject({ exitCode: 1, err: expect.stringContaining('scanfeed forget') });
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending', attempts: 0 });
   });

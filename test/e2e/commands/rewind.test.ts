@@ -7,13 +7,13 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const DELIVERED = '2026-03-01T12:00:00.000Z';
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
-  feed = await bench.takeFeed();
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
+  feed = await setup.takeFeed();
   await feed.commit([entryJson({ scanId: 'a', revision: 2, deliveredAt: DELIVERED })], {
     to: 'here',
     freshness: { end: 'yes', polledAt: performance.now(), completeUpTo: null, lastDeliveredAt: new Date(DELIVERED) },
@@ -24,7 +24,7 @@ const run = (args: string, setting: Partial<CommandSetting> = {}) =>
   runCommand(rewind, ['rewind', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
 const feedRow = async () =>
   (
-    await bench.rows(
+    await setup.rows(
       sql<{
         cursor: string | null;
         resume_since: Date | null;
@@ -33,7 +33,7 @@ const feedRow = async () =>
     )
   )[0];
 const history = () =>
-  bench.rows(sql<{ id: string; cursor: string; reason: string }>`
+  setup.rows(sql<{ id: string; cursor: string; reason: string }>`
     SELECT id::text, cursor, reason FROM ${tables.cursorHistory} ORDER BY id`);
 
 describe('rewind', () => {
@@ -61,12 +61,12 @@ describe('rewind', () => {
 
   it('moves to a time, and to the start of the feed', async () => {
     await run('--since 2026-02-01T00:00:00+01:00 --yes');
-    expect(await bench.store.readPosition('default')).toEqual({
+    expect(await setup.store.readPosition('default')).toEqual({
       ...{ cursor: null, origin: expect.any(String) },
       since: new Date('2026-01-31T23:00:00Z'),
     });
     await run('--beginning --yes');
-    expect(await bench.store.readPosition('default')).toEqual({
+    expect(await setup.store.readPosition('default')).toEqual({
       ...{ cursor: null, origin: expect.any(String) },
       since: null,
     });
@@ -74,9 +74,9 @@ describe('rewind', () => {
 
   it('moves to the exact start time when the feed did not begin at the beginning', async () => {
     const start = new Date('2026-01-15T00:00:00Z');
-    await bench.takeFeed({ name: 'late', start });
+    await setup.takeFeed({ name: 'late', start });
     expect((await run('--beginning --yes --feed late')).out).toContain('its start, 2026-01-15T00:00:00.000Z');
-    expect(await bench.store.readPosition('late')).toEqual({
+    expect(await setup.store.readPosition('late')).toEqual({
       ...{ cursor: null, origin: expect.any(String) },
       since: start,
     });
@@ -85,8 +85,8 @@ describe('rewind', () => {
   it('fences commits in transit when a daemon is running', async () => {
     await run('--beginning --yes');
     expect(await feed.commit([entryJson({ scanId: 'on its way' })], { from: null })).toEqual({ kind: 'fenced' });
-    expect(await bench.isHeld(feed.lease)).toBe(false);
-    const again = await bench.takeFeed();
+    expect(await setup.isHeld(feed.lease)).toBe(false);
+    const again = await setup.takeFeed();
     expect(await again.commit([entryJson({ scanId: 'read again' })])).toMatchObject({ kind: 'committed' });
   });
 
@@ -94,7 +94,7 @@ describe('rewind', () => {
     const before = await feedRow();
     await run('--beginning --yes');
     expect((await feedRow())?.data_complete_as_of).toEqual(before?.data_complete_as_of);
-    const again = await bench.takeFeed();
+    const again = await setup.takeFeed();
     await again.commit([entryJson({ scanId: 'a', revision: 1, deliveredAt: DELIVERED })], {
       freshness: {
         end: 'no',
@@ -104,15 +104,15 @@ describe('rewind', () => {
       },
     });
     expect((await feedRow())?.data_complete_as_of).toEqual(before?.data_complete_as_of);
-    expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2 });
+    expect((await setup.rows(runRow('a')))[0]).toMatchObject({ revision: 2 });
   });
 
   it('records the latest position when a page was committed in the meantime', async () => {
-    const running = await bench.database.sql.transaction().execute(async (tx) => {
+    const running = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`UPDATE ${tables.feeds} SET cursor = 'a moment later'`.execute(tx);
       const rewinding = run('--beginning --yes');
       const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-      while ((await bench.rows(waiting)).length === 0) await new Promise(setImmediate);
+      while ((await setup.rows(waiting)).length === 0) await new Promise(setImmediate);
       return { rewinding };
     });
     expect(await running.rewinding).toMatchObject({ exitCode: 0 });
@@ -137,7 +137,7 @@ describe('rewind', () => {
       exitCode: 1,
       err: `scanfeed: the feed default cannot skip ahead to 2026-03-01T12:00:01.000Z: it was read up to ${DELIVERED}\n`,
     });
-    await bench.takeFeed({ name: 'new' });
+    await setup.takeFeed({ name: 'new' });
     expect(await run('--since 2026-01-01 --yes --feed new')).toMatchObject({
       exitCode: 1,
       err: expect.stringContaining('nothing has been delivered yet'),
@@ -148,7 +148,7 @@ describe('rewind', () => {
   it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])(
     'reports when the position does not exist: %s',
     async (args) => {
-      await bench.takeFeed({ name: 'other' });
+      await setup.takeFeed({ name: 'other' });
       expect(await run(`${args} --yes`)).toMatchObject({
         exitCode: 1,
         err: expect.stringContaining('has no earlier position'),

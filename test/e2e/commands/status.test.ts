@@ -11,22 +11,22 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 import { unusedPort } from '../../support/unused-port.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const env = () => ({ DATABASE_URL: given.url });
 
 beforeAll(async () => {
-  const feed = await bench.takeFeed({ baseUrl: `https://${'recognition.'.repeat(6)}example/v1` });
+  const feed = await setup.takeFeed({ baseUrl: `https://${'recognition.'.repeat(6)}example/v1` });
   await feed.commit([
     entryJson({ scanId: 'a' }),
     entryJson({ scanId: 'b' }),
     entryJson({ scanId: 'c', status: 'odd' }),
   ]);
-  await bench.rows(
+  await setup.rows(
     sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), delivered_up_to = clock_timestamp(),
       last_delivered_at = clock_timestamp() - interval '2 hours'`,
   );
-  await bench.rows(sql`UPDATE ${tables.cursorHistory} SET last_delivered_at = clock_timestamp()`);
-  await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_found',
+  await setup.rows(sql`UPDATE ${tables.cursorHistory} SET last_delivered_at = clock_timestamp()`);
+  await setup.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_found',
     pending_since = clock_timestamp() - interval '3 hours', next_try_at = clock_timestamp() + interval '20 minutes'
     WHERE scan_id = 'b'`);
 });
@@ -54,32 +54,32 @@ describe('status', () => {
   });
 
   it('reports that no leader retries pending results, and the number of given-up results', async () => {
-    await bench.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at - interval '1 day'`);
+    await setup.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at - interval '1 day'`);
     const { out } = await runCommand(status, ['status'], { env: env() });
-    await bench.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at + interval '1 day'`);
+    await setup.rows(sql`UPDATE ${tables.processes} SET expires_at = expires_at + interval '1 day'`);
     expect(out).toMatch(
       /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, not retried without a leader, see `/m,
     );
-    const [due] = await bench.rows<{ due: string }>(
+    const [due] = await setup.rows<{ due: string }>(
       sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
     );
-    await bench.operatorStore.pending.giveUp('default', new Map([['b', 1]]));
+    await setup.operatorStore.pending.giveUp('default', new Map([['b', 1]]));
     expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
-    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });
 
   it('counts completed runs without usable data', async () => {
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL WHERE scan_id = 'a'`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = NULL WHERE scan_id = 'a'`);
     const { out } = await runCommand(status, ['status'], { env: env() });
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = 'a'`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = 'a'`);
     expect(out).toMatch(/^Runs: +2; 1 completed without usable data, never productive$/m);
   });
 
   it('counts completed runs that only an earlier revision puts into test mode', async () => {
     const set = (testMode: boolean, revision: number) =>
-      bench.rows(sql`UPDATE ${tables.runs} SET partner_test_mode = ${testMode}, test_mode_revision = 1, revision = ${revision}
+      setup.rows(sql`UPDATE ${tables.runs} SET partner_test_mode = ${testMode}, test_mode_revision = 1, revision = ${revision}
         WHERE scan_id = 'a'`);
-    const [{ revision } = { revision: 1 }] = await bench.rows(
+    const [{ revision } = { revision: 1 }] = await setup.rows(
       sql<{ revision: number }>`SELECT revision FROM ${tables.runs} WHERE scan_id = 'a'`,
     );
     await set(true, revision + 1);

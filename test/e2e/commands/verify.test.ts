@@ -9,14 +9,14 @@ import { MIGRATED, tables, useStore } from '../../support/store.js';
 import { syncToTheEnd } from '../../support/sync-to-the-end.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const HOUR = 3_600_000;
 let emulator: Emulator;
 let number = 0;
 
 beforeEach(async () => {
   emulator = await startEmulator({ history: 0 });
-  await bench.rows(
+  await setup.rows(
     sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.passes}, ${tables.deletedRuns}`,
   );
 });
@@ -30,8 +30,8 @@ const deliver = (over: Record<string, unknown> = {}) => {
   return fields.scanId;
 };
 const sync = async () => {
-  await syncToTheEnd(emulator, bench.store, 'default');
-  await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = ${emulator.url}`);
+  await syncToTheEnd(emulator, setup.store, 'default');
+  await setup.rows(sql`UPDATE ${tables.feeds} SET base_url = ${emulator.url}`);
 };
 const run = (args: string, { env, ...setting }: Partial<CommandSetting> = {}) =>
   runCommand(verify, ['verify', ...args.split(' ')], {
@@ -57,8 +57,8 @@ describe('verify', () => {
     const [lost, old] = [deliver(), deliver()];
     deliver({ scanId: old, revision: 3 });
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${lost}, ${old})`);
-    const feed = await bench.takeFeed({ name: 'another', baseUrl: emulator.url });
+    await setup.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${lost}, ${old})`);
+    const feed = await setup.takeFeed({ name: 'another', baseUrl: emulator.url });
     await feed.commit([entryJson({ scanId: old, revision: 2 })]);
     const { exitCode, out, err } = await run('--since 24h');
     expect(out).toContain(`${lost}, revision 1: missing\n`);
@@ -94,7 +94,7 @@ describe('verify', () => {
     const scanId = deliver();
     deliver();
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET ${change} WHERE scan_id = ${scanId}`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET ${change} WHERE scan_id = ${scanId}`);
     expect(await differences()).toMatchObject([{ scanId, revision: 1, what: 'other_content', differing: [field] }]);
     expect((await run('--since 24h')).out).toContain(`${scanId}, revision 1: other content: ${field}\n`);
   });
@@ -103,13 +103,13 @@ describe('verify', () => {
     const scanId = deliver({ markdown: '# Rechnung' });
     deliver({ markdown: '# Mahnung' });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET markdown = '# Gutschrift' WHERE scan_id = ${scanId}`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET markdown = '# Gutschrift' WHERE scan_id = ${scanId}`);
     expect(await differences()).toMatchObject([{ scanId, differing: ['markdown'] }]);
   });
 
   it('reports stored runs where the feed lists nothing at all', async () => {
     const fields = { submittedAt: hoursAgo(2), completedAt: hoursAgo(2), deliveredAt: hoursAgo(2) };
-    const feed = await bench.takeFeed({ baseUrl: emulator.url });
+    const feed = await setup.takeFeed({ baseUrl: emulator.url });
     await feed.commit([
       entryJson({ scanId: 'a', ...fields }),
       entryJson({ scanId: 'b', ...fields }),
@@ -117,7 +117,7 @@ describe('verify', () => {
       entryJson({ scanId: 'undated', ...fields, deliveredAt: null }),
       entryJson({ scanId: 'submitted before', ...fields, submittedAt: hoursAgo(30) }),
     ]);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), complete_from = NULL`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), complete_from = NULL`);
     const { exitCode, out, err } = await run('--since 24h');
     expect(exitCode).toBe(1);
     expect(out).toContain('\n  2 in the database, not listed by the feed\n');
@@ -136,7 +136,7 @@ describe('verify', () => {
     emulator.appendRaw([{ text, deliveredAt: hoursAgo(1) }]);
     deliver({ deliveredAt: hoursAgo(0.9) });
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanId}, ${wrong})`);
+    await setup.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanId}, ${wrong})`);
     expect((await differences()).map((found) => found.scanId)).toEqual([scanId, wrong]);
   });
 
@@ -148,9 +148,9 @@ describe('verify', () => {
     });
     const truncated = deliver({ data: undefined, resultTruncated: true });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET partner_name = 'Muster', partner_test_mode = true,
+    await setup.rows(sql`UPDATE ${tables.runs} SET partner_name = 'Muster', partner_test_mode = true,
       document_type_slug = 'rechnung' WHERE scan_id = ${scanId}`);
-    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'complete', pending_reason = NULL, pending_since = NULL,
+    await setup.rows(sql`UPDATE ${tables.runs} SET result_state = 'complete', pending_reason = NULL, pending_since = NULL,
       next_try_at = NULL WHERE scan_id = ${truncated}`);
     expect(await differences()).toMatchObject([{ scanId: truncated, differing: ['data'] }]);
   });
@@ -162,7 +162,7 @@ describe('verify', () => {
       exitCode: 75,
       err: expect.stringMatching(/nothing was compared: the feed lists no entry .* Give an earlier --since\n$/),
     });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '4 hours'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '4 hours'`);
     expect(await run('--since 24h')).toMatchObject({
       exitCode: 75,
       out: expect.stringContaining('0 entries compared'),
@@ -173,7 +173,7 @@ describe('verify', () => {
   it('compares numbers by value when they have more digits than JavaScript supports', async () => {
     const scanId = deliver({ data: { nummer: raw('12345678901234567890'), betrag: raw('1.10') } });
     await sync();
-    const set = (data: string) => bench.rows(sql`UPDATE ${tables.runs} SET data = ${data}::jsonb`);
+    const set = (data: string) => setup.rows(sql`UPDATE ${tables.runs} SET data = ${data}::jsonb`);
     await set('{"betrag": 1.1, "nummer": 12345678901234567890}');
     expect(await differences()).toEqual([]);
     await set('{"betrag": 1.10, "nummer": 12345678901234567891}');
@@ -186,21 +186,21 @@ describe('verify', () => {
     const refused = deliver({ data: { n: raw('1e131072') } });
     const nameless = deliver({ scanId: 7 });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded' WHERE scan_id = ${discarded}`);
+    await setup.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded' WHERE scan_id = ${discarded}`);
     expect(nameless).toBe(7);
     const found = await differences();
     expect(found).toHaveLength(3);
     expect(found).toContainEqual(expect.objectContaining({ scanId: open, what: 'quarantined' }));
     expect(found).toContainEqual(expect.objectContaining({ scanId: refused, what: 'quarantined' }));
     expect(found).toContainEqual(expect.objectContaining({ scanId: null, what: 'quarantined' }));
-    await bench.rows(sql`DELETE FROM ${tables.quarantine}`);
+    await setup.rows(sql`DELETE FROM ${tables.quarantine}`);
     expect((await differences()).map(({ what }) => what)).toEqual(['missing', 'missing', 'missing', 'missing']);
   });
 
   it('compares the rest of a page when PostgreSQL refuses a value', async () => {
     const scanIds = [deliver(), deliver(), deliver({ data: { n: raw('1e131072') } }), deliver(), deliver()];
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanIds[1]}, ${scanIds[4]})`);
+    await setup.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanIds[1]}, ${scanIds[4]})`);
     expect((await differences()).map(({ scanId, what }) => [scanId, what])).toEqual([
       [scanIds[1], 'missing'],
       [scanIds[4], 'missing'],
@@ -213,13 +213,13 @@ describe('verify', () => {
     const newer = deliver();
     const cut = deliver({ data: undefined, resultTruncated: true });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET revision = 2 WHERE scan_id = ${newer}`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET revision = 2 WHERE scan_id = ${newer}`);
     const { out, exitCode } = await run('--since 24h');
     expect(out).toMatch(
       /\n {2}2 as in the feed, or newer\n {2}1 pending\n {2}1 truncated in the feed: data not compared\n$/,
     );
     expect(exitCode).toBe(0);
-    expect(await bench.rows(sql`SELECT result_state FROM ${tables.runs} WHERE scan_id = ${cut}`)).toEqual([
+    expect(await setup.rows(sql`SELECT result_state FROM ${tables.runs} WHERE scan_id = ${cut}`)).toEqual([
       { result_state: 'pending' },
     ]);
   });
@@ -227,7 +227,7 @@ describe('verify', () => {
   it('does not compare data of a pending result, even if the feed now delivers it', async () => {
     deliver();
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL, result_state = 'pending', pending_reason = 'not_loaded',
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = NULL, result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now()`);
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringContaining('\n  1 pending\n') });
   });
@@ -235,8 +235,8 @@ describe('verify', () => {
   it('ignores runs that were erased or are older than the retention', async () => {
     const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
-    await bench.operatorStore.deletedRuns.erase([erased]);
+    await setup.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
+    await setup.operatorStore.deletedRuns.erase([erased]);
     const kept = await run('--since 72h', { env: { SCANFEED_RETENTION_DAYS: 'runs=2' } });
     expect(kept).toMatchObject({ exitCode: 1, out: expect.stringContaining('  2 erased, or past the retention\n') });
     expect(kept.out).toContain(`${lost}, revision 1: missing\n`);
@@ -247,7 +247,7 @@ describe('verify', () => {
     const bad = [deliver({ status: 'odd' }), deliver({ revision: 0 }), deliver({ data: { n: raw('1e131072') } })];
     const nameless = deliver({ scanId: ['nameless'] });
     await sync();
-    await bench.operatorStore.deletedRuns.erase([...bad, ...(nameless as unknown as string[])]);
+    await setup.operatorStore.deletedRuns.erase([...bad, ...(nameless as unknown as string[])]);
     expect(await run('--since 24h')).toMatchObject({
       exitCode: 0,
       out: expect.stringMatching(/\n {2}1 discarded from quarantine\n {2}3 erased, or past the retention\n$/),
@@ -257,8 +257,8 @@ describe('verify', () => {
   it('ignores deliveries after the time up to which the data is complete', async () => {
     const due = deliver({ deliveredAt: hoursAgo(3) });
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id = ${due}`);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
+    await setup.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id = ${due}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
     deliver({ deliveredAt: hoursAgo(1) });
     expect(await differences()).toMatchObject([{ scanId: due, what: 'missing' }]);
     expect((await run('--since 24h')).out).toContain(
@@ -270,7 +270,7 @@ describe('verify', () => {
     emulator.set({ clockOffsetMs: -6 * HOUR });
     deliver({ deliveredAt: hoursAgo(9) }); // by its own clock: three hours ago
     await sync();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
     deliver({ deliveredAt: hoursAgo(7) }); // an hour ago
     const { out, exitCode } = await run('--since 24h');
     expect(out).toContain('1 entry compared');
@@ -282,12 +282,12 @@ describe('verify', () => {
     const middle = deliver({ deliveredAt: hoursAgo(6) });
     const late = deliver({ deliveredAt: hoursAgo(2) });
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    await setup.rows(sql`DELETE FROM ${tables.runs}`);
     const scans = async (args: string) => (await differences(args)).map(({ scanId }) => scanId);
     expect(await scans('--since 24h')).toEqual([early, middle, late]);
     expect(await scans('--since 7h')).toEqual([middle, late]);
     expect(await scans(`--since 24h --until ${hoursAgo(4)}`)).toEqual([early, middle]);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET complete_from = clock_timestamp() - interval '8 hours'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET complete_from = clock_timestamp() - interval '8 hours'`);
     expect(await scans('--since 24h')).toEqual([middle, late]);
     expect((await run('--since 24h')).err).toMatch(
       /^The feed default is complete from \S+Z; the comparison starts there\.\n/,
@@ -299,11 +299,11 @@ describe('verify', () => {
     deliver({ status: 'unheard of' });
     deliver({ data: undefined, resultTruncated: true });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = ${scanId}`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = ${scanId}`);
     const all = async () => [
-      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.feeds}`),
-      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.runs}`),
-      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.quarantine}`),
+      await setup.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.feeds}`),
+      await setup.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.runs}`),
+      await setup.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.quarantine}`),
     ];
     const before = await all();
     expect(await run('--since 24h')).toMatchObject({ exitCode: 1 });
@@ -313,7 +313,7 @@ describe('verify', () => {
   it('shows no document content', async () => {
     const scanId = deliver({ data: { geheim: 'canary-4711' }, fileName: 'canary-4711.pdf' });
     await sync();
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"geheim": "canary-4712"}' WHERE scan_id = ${scanId}`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = '{"geheim": "canary-4712"}' WHERE scan_id = ${scanId}`);
     const runs = [await run('--since 24h'), await run('--since 24h --json')];
     for (const { out, err } of runs) expect(out + err).not.toContain('canary');
   });
@@ -334,7 +334,7 @@ describe('failures of verify', () => {
   it('ends its JSON without a summary when it fails after a difference', async () => {
     const [first] = [deliver(), deliver()];
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    await setup.rows(sql`DELETE FROM ${tables.runs}`);
     const reader = () => {
       emulator.addFault({ kind: 'status', status: 503, operation: 'feed' });
       return true;
@@ -348,7 +348,7 @@ describe('failures of verify', () => {
     deliver();
     deliver();
     await sync();
-    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    await setup.rows(sql`DELETE FROM ${tables.runs}`);
     const { exitCode, out } = await run('--since 24h', { env: { SCANFEED_PAGE_LIMIT: '1' }, reader: () => false });
     expect([exitCode, out.match(/missing/g)?.length]).toEqual([1, 1]);
   });
@@ -363,7 +363,7 @@ describe('failures of verify', () => {
   });
 
   it('reports when no runs are stored yet', async () => {
-    await bench.takeFeed({ baseUrl: emulator.url });
+    await setup.takeFeed({ baseUrl: emulator.url });
     expect(await run('--since 24h')).toMatchObject({ exitCode: 1, err: expect.stringContaining('not known yet') });
   });
 

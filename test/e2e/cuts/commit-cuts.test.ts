@@ -8,7 +8,7 @@ import { type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 
 const uncaught = watchUncaught();
 
@@ -36,7 +36,7 @@ async function tryCut(n: number, part: MessagePart, cutKind: CutKind): Promise<T
       service: feed.service,
       database: cutKind === 'silence' ? { statementDeadlineMs: 1_000, connectDeadlineMs: 1_000 } : {},
     });
-    expect(await readSmallFeed(bench, feed.name), `cut at message ${n}`).toEqual(storedOnce(feed.name));
+    expect(await readSmallFeed(setup, feed.name), `cut at message ${n}`).toEqual(storedOnce(feed.name));
     if (cutAt !== undefined) {
       await (await cut).closed;
       // Releasing the lease is tried once; every other failed statement is retried on another connection.

@@ -110,7 +110,7 @@ describe('a feed of 2,000 runs', () => {
 
   describe('on a running server', () => {
     const provided = useDatabase(MIGRATED);
-    const bench = useStore(provided);
+    const setup = useStore(provided);
 
     it('is stored as the oracle expects when all sessions of the daemon are terminated repeatedly', async () => {
       const random = seededRandom(6);
@@ -124,7 +124,7 @@ describe('a feed of 2,000 runs', () => {
       await database.close();
       console.info(`${ended} sessions terminated, ${followed.failures.length} failures, all 2,000 runs stored`);
       expect(followed.failures.length).toBeGreaterThan(5);
-      await feed.expectStored(bench);
+      await feed.expectStored(setup);
     });
   });
 
@@ -141,7 +141,7 @@ describe('a feed of 2,000 runs', () => {
       await rm(directory, { recursive: true, force: true });
       if (server.cluster.directory !== directory) await rm(server.cluster.directory, { recursive: true, force: true });
     });
-    const bench = useStore({
+    const setup = useStore({
       get url() {
         return server.url;
       },
@@ -157,8 +157,8 @@ describe('a feed of 2,000 runs', () => {
       });
       expect(restarts).toBe(3);
       expect(followed.failures.length).toBeGreaterThanOrEqual(3);
-      await feed.expectStored(bench);
-      expect(await bench.rows(sql`SELECT lease_epoch::int AS epochs FROM ${tables.feeds}`)).toEqual([{ epochs: 1 }]);
+      await feed.expectStored(setup);
+      expect(await setup.rows(sql`SELECT lease_epoch::int AS epochs FROM ${tables.feeds}`)).toEqual([{ epochs: 1 }]);
     });
   });
 });

@@ -10,7 +10,7 @@ import { type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 const uncaught = watchUncaught();
 afterEach(() => expect(uncaught).toEqual([]));
 
@@ -22,7 +22,7 @@ const CHUNKED: FaultInput = { kind: 'slow', operation: 'run', chunked: true, dri
 let setups = 0;
 
 /** Starts a feed of truncated results behind a proxy. Returns functions that follow it and read what is stored. */
-async function setup(requestTimeoutMs: number, faults: readonly FaultInput[]) {
+async function setUp(requestTimeoutMs: number, faults: readonly FaultInput[]) {
   setups += 1;
   const seed = 4_000 + setups; // so that no two share a scan id
   const emulator = await startEmulator({ seed, switches: { faults: [...faults] } });
@@ -37,7 +37,7 @@ async function setup(requestTimeoutMs: number, faults: readonly FaultInput[]) {
     expect(failures).toEqual([]);
   };
   const stored = () =>
-    bench.rows(sql<{ id: string; state: string; reason: string | null; data: unknown }>`
+    setup.rows(sql<{ id: string; state: string; reason: string | null; data: unknown }>`
       SELECT scan_id AS id, result_state AS state, pending_reason AS reason, data
       FROM ${tables.runs} WHERE scan_id IN (${sql.join(scans)}) ORDER BY scan_id`);
   const complete = async () => {
@@ -59,7 +59,7 @@ describe('loading a full result', () => {
     ...RESPONSE_POSITIONS.map((position): [ResponsePosition, CutKind, number] => [position, 'reset', 10_000]),
     ['within the body', 'silence', 1_000],
   ])('succeeds on a retry when the connection is cut once, %s (%s)', async (position, kind, requestTimeoutMs) => {
-    const { proxy, followAs, stored, complete, close } = await setup(requestTimeoutMs, []);
+    const { proxy, followAs, stored, complete, close } = await setUp(requestTimeoutMs, []);
     const cut = proxy.cutOnce(() => inResponseTo(SINGLE_RUN, position), kind);
     await followAs('once');
     await cut;
@@ -77,7 +77,7 @@ describe('loading a full result', () => {
   ])(
     'leaves the runs pending until they are delivered again when the connection is cut every time, %s (%s)',
     async (position, _, faults) => {
-      const { proxy, followAs, stored, complete, pending, close } = await setup(10_000, faults);
+      const { proxy, followAs, stored, complete, pending, close } = await setUp(10_000, faults);
       proxy.cutEach(() => inResponseTo(SINGLE_RUN, position), 'end');
       await followAs('each');
       expect(await stored()).toEqual(pending());

@@ -9,7 +9,7 @@ import { afterBytes, type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 const uncaught = watchUncaught();
 afterEach(() => expect(uncaught).toEqual([]));
 
@@ -98,7 +98,7 @@ function countPagesBefore(emulator: Emulator): ReadonlyMap<string | null, number
 
 /** Returns the number of whole pages in the database. Fails unless it holds exactly the entries before its cursor. */
 async function wholePages(feed: string, pagesBefore: ReadonlyMap<string | null, number>): Promise<number> {
-  const [row] = await bench.rows(sql<{ cursor: string | null; stored: number }>`
+  const [row] = await setup.rows(sql<{ cursor: string | null; stored: number }>`
     SELECT cursor, (SELECT count(*)::int FROM ${tables.runs} WHERE feed = name) AS stored
     FROM ${tables.feeds} WHERE name = ${feed}`);
   const pages = pagesBefore.get(row?.cursor ?? null);
@@ -107,7 +107,7 @@ async function wholePages(feed: string, pagesBefore: ReadonlyMap<string | null, 
 }
 
 const storedScans = async (feed: string) => {
-  const rows = await bench.rows(sql<{ id: string }>`SELECT scan_id AS id FROM ${tables.runs} WHERE feed = ${feed}`);
+  const rows = await setup.rows(sql<{ id: string }>`SELECT scan_id AS id FROM ${tables.runs} WHERE feed = ${feed}`);
   return rows.map(({ id }) => id);
 };
 

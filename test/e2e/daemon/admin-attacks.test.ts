@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { samplesOf } from '../../support/observed.js';
 import { type Attack, attack } from '../../support/program/attacker.js';
-import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { peakMiB } from '../../support/program/peak-memory.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const PATIENCE = { timeout: 240_000 };
 const DESCRIPTORS = 1_024;
 /** The probes of the Helm chart: the timeout of one, milliseconds, and how many in a row may fail. */
@@ -29,11 +29,11 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
 
 describe.runIf(process.platform === 'linux')('a daemon with 256 MiB and 1,024 descriptors', () => {
   test.each(Object.entries(ATTACKS))('stores runs and answers probes while %s', PATIENCE, async (_, planned) => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     service.deliver(5);
-    const env = { ...bench.environment(service, database), SCANFEED_POLL_INTERVAL: '1s' };
-    const daemon = bench.daemonInImage(env);
+    const env = { ...setup.environment(service, database), SCANFEED_POLL_INTERVAL: '1s' };
+    const daemon = setup.daemonInImage(env);
     await promisify(execFile)('prlimit', ['--pid', String(daemon.pid), `--nofile=${DESCRIPTORS}`]);
     await daemon.catchesUp();
     const url = await daemon.adminUrl();
@@ -42,7 +42,7 @@ describe.runIf(process.platform === 'linux')('a daemon with 256 MiB and 1,024 de
     const finished = new AbortController();
     const probing = probe(daemon, url, finished.signal);
     const release = await attack(url, planned);
-    bench.afterwards(release);
+    setup.afterwards(release);
     // New sessions need descriptors.
     await database.query(
       'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND pid <> pg_backend_pid()',
@@ -66,13 +66,13 @@ describe.runIf(process.platform === 'linux')('a daemon with 256 MiB and 1,024 de
 });
 
 test('ends on SIGTERM while 50 silent and half-open connections are held', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
   const url = await daemon.adminUrl();
   await daemon.catchesUp();
   for (const request of ['', 'GET / HTTP/1.1\r\n']) {
-    bench.afterwards(await attack(url, { connections: 25, perSecond: 1_000, request }));
+    setup.afterwards(await attack(url, { connections: 25, perSecond: 1_000, request }));
   }
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
 });

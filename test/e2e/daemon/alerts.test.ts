@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import { CHART, ONE_FEED, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
 import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
+import { useProgram } from '../../support/program/setup.js';
 import { unusedPort } from '../../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** The chart's alerts with short intervals: seconds instead of minutes. */
 const SHORT_INTERVALS = {
@@ -43,19 +43,19 @@ test('fires alerts when the service fails or the daemon is down, and resolves th
     podMonitor: { enabled: true, interval: '1s' },
     settings: { SCANFEED_POLL_INTERVAL: '1s' },
   });
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const gateway = await Gateway.to(service.url);
-  bench.afterwards(() => gateway.close());
+  setup.afterwards(() => gateway.close());
   await gateway.open();
   const port = await unusedPort();
   const env = {
-    ...bench.environment({ url: gateway.through(service.url) }, database),
+    ...setup.environment({ url: gateway.through(service.url) }, database),
     SCANFEED_FEED: 'invoices',
     SCANFEED_ADMIN_PORT: String(port),
   };
   service.deliver(20);
-  const daemon = bench.daemon(env);
+  const daemon = setup.daemon(env);
   await daemon.catchesUp();
   const exposition = (await daemon.get('/metrics')).body;
   expect(await runTool('promtool', ['check', 'metrics'], exposition)).toEqual({ status: 0, stdout: '', stderr: '' });
@@ -76,6 +76,6 @@ test('fires alerts when the service fails or the daemon is down, and resolves th
 
   await daemon.stop();
   await eventually(firing).toEqual(['ScanfeedDown critical']);
-  await bench.daemon(env).catchesUp();
+  await setup.daemon(env).catchesUp();
   await eventually(firing).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { entryJson, raw } from '../../support/entries.js';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test.each([
   ['an unusable revision', 'revision', { revision: raw('1.5') }],
@@ -10,15 +10,15 @@ test.each([
 ])(
   'quarantines an entry byte for byte, stores its neighbours and reports both when it has %s',
   async (_, reason, bad) => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
-    const { document } = bench.secrets;
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
+    const { document } = setup.secrets;
     const before = service.deliver(3);
     // Spaces and unknown fields show that the bytes are stored unchanged.
     const text = entryJson({ scanId: 'bad', partnerName: document, unknown: document, ...bad }).replace('{', '{  ');
     service.appendRaw([text]);
     const after = service.deliver(3);
-    const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
+    const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
     await daemon.catchesUp();
     await daemon.reaches({ quarantinedEntries: 1, runsWritten: 6 });
 

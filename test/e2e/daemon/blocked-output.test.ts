@@ -6,20 +6,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { runTool } from '../../support/deployment/tools.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { unusedPort } from '../../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** A named pipe that is full, and that nobody reads until `read` is called. */
 async function fullPipe() {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-pipe-'));
-  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  setup.afterwards(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'stdout');
   await runTool('mkfifo', [path]);
   const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  bench.afterwards(() => closeSync(reader));
+  setup.afterwards(() => closeSync(reader));
   const unless = (code: string, work: () => void) => {
     try {
       for (;;) work();
@@ -41,13 +41,13 @@ async function fullPipe() {
 }
 
 test('stores runs, answers probes and stops on SIGTERM while nobody reads its output', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const { writer, read, fill } = await fullPipe();
   const port = await unusedPort();
   const { PATH = '' } = process.env;
   const env = {
-    ...bench.environment(service, database),
+    ...setup.environment(service, database),
     SCANFEED_ADMIN_PORT: String(port),
     SCANFEED_LOG_LEVEL: 'trace',
   };
@@ -55,7 +55,7 @@ test('stores runs, answers probes and stops on SIGTERM while nobody reads its ou
     env: { PATH, ...env },
     stdio: ['ignore', writer, 'inherit'],
   });
-  bench.afterwards(() => child.kill('SIGKILL'));
+  setup.afterwards(() => child.kill('SIGKILL'));
   closeSync(writer);
   const exited = once(child, 'exit');
   service.deliver(3);

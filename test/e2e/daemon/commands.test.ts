@@ -6,19 +6,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
 import type { Program } from '../../support/program/program.js';
+import { useProgram } from '../../support/program/setup.js';
 import { unusedPort } from '../../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 async function outcome(program: Program) {
   const { code } = await program.exited;
   return { code, stdout: program.stdout, stderr: program.stderr };
 }
 
-const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => outcome(bench.program(args, env));
+const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => outcome(setup.program(args, env));
 
 describe('scanfeed', () => {
   test('prints its version', async () => {
@@ -79,7 +79,7 @@ test.skipIf(!existsSync('/dev/full'))(
     const env = {
       PATH: process.env.PATH,
       SCANFEED_BASE_URL: `http://127.0.0.1:${await unusedPort()}/v1`,
-      SCANFEED_API_KEY: bench.secrets.apiKey,
+      SCANFEED_API_KEY: setup.secrets.apiKey,
       DATABASE_URL: `postgres://scanfeed@127.0.0.1:${await unusedPort()}/scanfeed`,
       SCANFEED_ADMIN_HOST: '127.0.0.1',
       SCANFEED_ADMIN_PORT: String(port),
@@ -95,13 +95,13 @@ test.skipIf(!existsSync('/dev/full'))(
 );
 
 test('the daemon continues when its terminal closes', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const { PATH } = process.env;
   const daemon = spawn(process.execPath, [inject('programPath'), 'run'], {
-    env: { PATH, ...bench.environment(service, database) },
+    env: { PATH, ...setup.environment(service, database) },
   });
-  bench.afterwards(() => daemon.kill('SIGKILL'));
+  setup.afterwards(() => daemon.kill('SIGKILL'));
   const ended = once(daemon, 'exit');
   await once(daemon.stdout, 'data');
   daemon.stdout.destroy();
@@ -116,20 +116,20 @@ test('the daemon continues when its terminal closes', async () => {
 });
 
 test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its terminal has closed', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-terminal-'));
-  bench.afterwards(() => rm(folder, { recursive: true }));
+  setup.afterwards(() => rm(folder, { recursive: true }));
   const { PATH } = process.env;
-  const env = { PATH, NODE: process.execPath, PROGRAM: inject('programPath'), ...bench.environment(service, database) };
+  const env = { PATH, NODE: process.execPath, PROGRAM: inject('programPath'), ...setup.environment(service, database) };
   const command = `trap '' HUP; "$NODE" "$PROGRAM" run & echo $! >pid; wait $!; echo $? >code`;
   const terminal = spawn('/usr/bin/script', ['--quiet', '--command', command, '/dev/null'], { env, cwd: folder });
-  bench.afterwards(() => terminal.kill('SIGKILL'));
+  setup.afterwards(() => terminal.kill('SIGKILL'));
   const runs = () => database.query('SELECT count(*)::int AS runs FROM scanfeed.runs').catch(() => null);
   service.deliver(1);
   await eventually(runs).toEqual([{ runs: 1 }]);
   const pid = Number(await readFile(join(folder, 'pid'), 'utf8'));
-  bench.afterwards(() => {
+  setup.afterwards(() => {
     if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
   });
   terminal.kill('SIGKILL');
@@ -141,7 +141,7 @@ test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its term
 
 describe('scanfeed migrate', () => {
   test('applies missing migrations once', async () => {
-    const database = await bench.createDatabase();
+    const database = await setup.createDatabase();
     const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     const first = await run(['migrate'], env);
     expect(first).toMatchObject({ code: 0, stderr: '' });
@@ -159,7 +159,7 @@ describe('scanfeed migrate', () => {
   });
 
   test('fails when only a newer release can use the schema', async () => {
-    const database = await bench.createDatabase();
+    const database = await setup.createDatabase();
     const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     await run(['migrate'], env);
     const newer = 'INSERT INTO scanfeed.migrations (version, name, works_from) VALUES (9998, $1, $2)';
@@ -177,7 +177,7 @@ describe('scanfeed migrate', () => {
 
 describe('scanfeed status', () => {
   test('writes its whole output when it exceeds a pipe and the reader is slow', async () => {
-    const database = await bench.createDatabase();
+    const database = await setup.createDatabase();
     const env = { DATABASE_URL: database.url };
     await run(['migrate'], env);
     const address = `https://service.example/${'x'.repeat(2_000_000)}`;
@@ -190,7 +190,7 @@ describe('scanfeed status', () => {
   });
 
   test('reports that no feed exists when none was started', async () => {
-    const database = await bench.createDatabase();
+    const database = await setup.createDatabase();
     const env = { DATABASE_URL: database.url };
     await run(['migrate'], env);
     expect(await run(['status'], env)).toEqual({
@@ -202,7 +202,7 @@ describe('scanfeed status', () => {
   });
 
   test('fails and shows the action when the schema was never migrated', async () => {
-    const database = await bench.createDatabase();
+    const database = await setup.createDatabase();
     const { code, stdout, stderr } = await run(['status'], { DATABASE_URL: database.url });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^scanfeed: the schema scanfeed does not exist: .*run `scanfeed migrate`\n$/);
@@ -213,7 +213,7 @@ test.each(['status', 'migrate'])(
   '%s reports in one line, with the exit code 75, that the database is unavailable',
   async (command) => {
     const port = await unusedPort();
-    const url = `postgres://someone:${bench.secrets.password}@127.0.0.1:${port}/app`;
+    const url = `postgres://someone:${setup.secrets.password}@127.0.0.1:${port}/app`;
     const { code, stdout, stderr } = await run([command], { DATABASE_URL: url });
     expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
     expect(stderr).toMatch(

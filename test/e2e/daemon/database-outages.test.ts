@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { canary } from '../../support/canaries/canary.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
-import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 const asAdministrator = (sql: string) => withConnection(inject('testServer').url, (client) => client.query(sql));
 
@@ -29,12 +29,12 @@ async function expectStarted(daemon: Daemon): Promise<void> {
 }
 
 test('waits when the database is unavailable at the start and later', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const gateway = await Gateway.to(database.url);
-  bench.afterwards(() => gateway.close());
+  setup.afterwards(() => gateway.close());
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment(service, { url: gateway.through(database.url) }));
+  const daemon = setup.daemon(setup.environment(service, { url: gateway.through(database.url) }));
   await expectWaiting(daemon, 'connection');
   await daemon.failsRepeatedly('lease', 2);
   await gateway.open();
@@ -52,9 +52,9 @@ test('waits when the database is unavailable at the start and later', async () =
 });
 
 test('logs a slow statement and its answer when it waits for a table lock', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon(bench.environment(service, database));
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
   const locker = await database.connect();
   await locker.query('BEGIN; LOCK TABLE scanfeed.runs IN ACCESS EXCLUSIVE MODE');
@@ -70,49 +70,49 @@ test('logs a slow statement and its answer when it waits for a table lock', asyn
 
 test('holds when the password is refused, and uses a new one in its file without a restart', async () => {
   const old = canary('old-password');
-  bench.hide({ old });
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  setup.hide({ old });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-password-'));
-  bench.afterwards(() => rm(folder, { recursive: true }));
+  setup.afterwards(() => rm(folder, { recursive: true }));
   const file = join(folder, 'url');
-  await writeFile(file, database.url.replace(bench.secrets.password, old));
-  const { DATABASE_URL: _, ...env } = bench.environment(service, database);
-  const daemon = bench.daemon({ ...env, DATABASE_URL_FILE: file });
+  await writeFile(file, database.url.replace(setup.secrets.password, old));
+  const { DATABASE_URL: _, ...env } = setup.environment(service, database);
+  const daemon = setup.daemon({ ...env, DATABASE_URL_FILE: file });
   await expectWaiting(daemon, 'authentication');
   await writeFile(file, database.url);
   await expectStarted(daemon);
 });
 
 test('waits when the database does not exist yet', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const name = `${database.name}_later`;
-  const daemon = bench.daemon(
-    bench.environment(service, { url: database.url.replace(`/${database.name}`, `/${name}`) }),
+  const daemon = setup.daemon(
+    setup.environment(service, { url: database.url.replace(`/${database.name}`, `/${name}`) }),
   );
   await expectWaiting(daemon, 'database_missing');
-  bench.afterwards(() => asAdministrator(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  setup.afterwards(() => asAdministrator(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   await asAdministrator(`CREATE DATABASE ${name} OWNER ${database.role}`);
   await expectStarted(daemon);
 });
 
 test('holds when it may not migrate an empty database, until it is migrated', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), SCANFEED_AUTO_MIGRATE: 'false' };
-  const daemon = bench.daemon(env);
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), SCANFEED_AUTO_MIGRATE: 'false' };
+  const daemon = setup.daemon(env);
   await expectWaiting(daemon, 'schema');
   expect((await daemon.status()).currentErrors[0]?.message).toContain('run `scanfeed migrate`');
-  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  expect(await setup.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
   await expectStarted(daemon);
 });
 
 test('stops writing when the schema becomes too new while it runs', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment(service, database));
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
   await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
   await daemon.logs('holding: action required', { stage: 'lease', kind: 'schema' });

@@ -14,11 +14,11 @@ import { ACCEPT_FEEDS } from '../../support/accept-feeds.js';
 import { captureLeaks } from '../../support/canaries/capture-leaks.js';
 import { editedFeedsFile, KEYS, ORGANIZATIONS, type Organization } from '../../support/edited-feeds-file.js';
 import { recordingLogger } from '../../support/observed.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { cases } from '../../support/thorough.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** The daemon looks at its file every 5 s, which is every 50 ms here. */
 const SPEED = 100;
@@ -31,34 +31,34 @@ const fastClock: Clock = {
 };
 
 /** An emulated service of several organizations, a database, and a folder with the keys. */
-async function setup() {
+async function setUp() {
   const apiKeys = ORGANIZATIONS.flatMap((organization) =>
     KEYS.map((key) => ({
       organization,
       file: `${organization}-${key}`,
-      key: `${bench.secrets.apiKey}-${organization}-${key}`,
+      key: `${setup.secrets.apiKey}-${organization}-${key}`,
     })),
   );
-  const service = await bench.startService({ apiKeys, history: 5 });
-  const database = await bench.createDatabase();
+  const service = await setup.startService({ apiKeys, history: 5 });
+  const database = await setup.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
-  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  setup.afterwards(() => rm(folder, { recursive: true, force: true }));
   const keyOf = new Map(apiKeys.map(({ file, key }) => [file, key]));
   const writeKey = (file: string) => writeFile(join(folder, file), keyOf.get(file) ?? '');
   for (const { file } of apiKeys) if (!file.endsWith('-late')) await writeKey(file);
-  const { SCANFEED_API_KEY: _, ...environment } = bench.environment(service, database);
+  const { SCANFEED_API_KEY: _, ...environment } = setup.environment(service, database);
   // The database's clock is not faster, so a lease has to last for a while on the daemon's.
   const env = { ...environment, SCANFEED_LEASE_TTL: '2m', SCANFEED_FEEDS_FILE: join(folder, 'feeds.yaml') };
-  expect(await bench.program(['migrate'], { DATABASE_URL: database.url }).exited).toMatchObject({ code: 0 });
+  expect(await setup.program(['migrate'], { DATABASE_URL: database.url }).exited).toMatchObject({ code: 0 });
   const names = ORGANIZATIONS.flatMap((name) => [name, ...[1, 2, 3].map((n) => `${name}-${n}`)]);
   await database.query(ACCEPT_FEEDS, [names, service.url]);
   return { service, database, folder, keyOf, writeKey, env };
 }
 
-type Bench = Awaited<ReturnType<typeof setup>>;
+type Setup = Awaited<ReturnType<typeof setUp>>;
 
 /** Runs the daemon in this process, with a fast clock, on the feeds file of the environment. */
-async function startDaemon(env: Bench['env']) {
+async function startDaemon(env: Setup['env']) {
   const path = env.SCANFEED_FEEDS_FILE;
   const watcher = new EventEmitter();
   const changes = {
@@ -74,7 +74,7 @@ async function startDaemon(env: Bench['env']) {
   const stop = new AbortController();
   const source = { file: await changes.read(), changes };
   const { admin, stopped } = runDaemon(settings, source, { logger, tracer: null, clock: fastClock }, stop.signal);
-  bench.afterwards(() => {
+  setup.afterwards(() => {
     stop.abort();
     return stopped;
   });
@@ -105,7 +105,7 @@ type RunningDaemon = Awaited<ReturnType<typeof startDaemon>>;
 const namesOf = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).sort();
 
 /** Returns the feeds that run and those whose entries are invalid, as each page of the daemon and the database show them. */
-async function shown({ get }: RunningDaemon, { database }: Bench) {
+async function shown({ get }: RunningDaemon, { database }: Setup) {
   const status = JSON.parse((await get('/status.json')).body) as {
     readonly feeds: readonly StatusReport[];
     readonly invalid: readonly { readonly name: string }[];
@@ -143,7 +143,7 @@ const SHARE_RUNS = `
   WHERE numbered.scan_id = runs.scan_id`;
 
 test('runs what the last valid file says when the file is edited many times', async () => {
-  const given = await setup();
+  const given = await setUp();
   const { service, keyOf, env } = given;
   const file = editedFeedsFile({ ...given, path: env.SCANFEED_FEEDS_FILE }, 11);
   const { running, invalid } = file;
@@ -183,7 +183,7 @@ test('runs what the last valid file says when the file is edited many times', as
 });
 
 test('leaves a feed to a container with the same process id when that feed is added to the file', async () => {
-  const given = await setup();
+  const given = await setUp();
   const { database, folder, env } = given;
   const write = (...names: readonly Organization[]) =>
     writeFile(
@@ -212,7 +212,7 @@ test('leaves a feed to a container with the same process id when that feed is ad
 });
 
 test('starts the feed of an invalid entry when its key file is made and the feeds file stays the same', async () => {
-  const given = await setup();
+  const given = await setUp();
   const { folder, env, writeKey } = given;
   const entry = (name: Organization, key: string) =>
     `- name: ${name}\n  apiKeyFile: ${join(folder, `${name}-${key}`)}\n`;
@@ -224,7 +224,7 @@ test('starts the feed of an invalid entry when its key file is made and the feed
 });
 
 test('follows the feeds of a mounted ConfigMap when its folder is replaced', async () => {
-  const given = await setup();
+  const given = await setUp();
   const { folder, env } = given;
   const mount = join(folder, 'mount');
   await mkdir(mount);

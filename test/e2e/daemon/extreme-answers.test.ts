@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { FaultInput } from '../../../src/emulator/index.js';
 import { LARGEST_PAGE_BYTES } from '../../../src/sync/page/page-limit.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
 import { peakMiB } from '../../support/program/peak-memory.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const MB = 1_000_000;
 const PATIENCE = { timeout: 240_000 };
 /** Number of times that each answer is given; halving the page limit does not help. */
@@ -60,14 +60,14 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB', () => {
     'reports the kind of the error and continues when a page is %s',
     PATIENCE,
     async (_, body, kind) => {
-      const service = await bench.startService();
-      const database = await bench.createDatabase();
+      const service = await setup.startService();
+      const database = await setup.createDatabase();
       service.deliver(5);
       const answer = body();
       // A page requested with a limit of one entry is read whole, whatever its size.
       const limit = answer.length > LARGEST_PAGE_BYTES ? '1' : '200';
-      const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: limit };
-      const daemon = bench.daemonInImage(env);
+      const env = { ...setup.environment(service, database), SCANFEED_PAGE_LIMIT: limit };
+      const daemon = setup.daemonInImage(env);
       await daemon.catchesUp();
       service.addFault(answering('feed', answer));
       await eventually(() => service.asked.filter(({ fault }) => fault !== null).length, PATIENCE).toBe(TIMES);
@@ -81,10 +81,10 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB', () => {
 
   it('stores pages of 130,000 unknown fields each, several of which are held at once', PATIENCE, async () => {
     const PAGES = 10;
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     service.deliver(5);
-    const daemon = bench.daemonInImage(bench.environment(service, database));
+    const daemon = setup.daemonInImage(setup.environment(service, database));
     await daemon.catchesUp();
     const unknown = numbered(130_000, (n) => `"k${n}":0`);
     for (let n = 0; n < PAGES; n += 1) {
@@ -97,9 +97,9 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB', () => {
   });
 
   it('quarantines an entry when it is unusable and has 60 MB', PATIENCE, async () => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
-    const daemon = bench.daemonInImage({ ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '1' });
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
+    const daemon = setup.daemonInImage({ ...setup.environment(service, database), SCANFEED_PAGE_LIMIT: '1' });
     await daemon.catchesUp();
     const unusable = entry(`"data":{"a":"${'x'.repeat(60 * MB)}"},"deliveredAt":"yesterday"`);
     service.addFault({ ...answering('feed', page(unusable.replace('"completed"', '"archived"'))), next: 1 });
@@ -110,10 +110,10 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB', () => {
   });
 
   it('completes the runs when single-run answers are extreme', PATIENCE, async () => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
-    const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
-    const daemon = bench.daemonInImage(env);
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
+    const env = { ...setup.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
+    const daemon = setup.daemonInImage(env);
     await daemon.catchesUp();
     const bodies = [`{${numbered(MB, (n) => `"k${n}":0`)}}`, '['.repeat(60 * MB), `[${list('{}', MB)}]`];
     for (const body of bodies) service.addFault(answering('run', body));

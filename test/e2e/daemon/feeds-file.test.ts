@@ -3,23 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
-import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 const ORGANIZATIONS = ['north', 'south', 'east', 'west'] as const;
 
 /** An emulated service of several organizations, or of one with several keys, a database, and a feeds file with their keys. */
-async function setup({ areOne = false } = {}) {
+async function setUp({ areOne = false } = {}) {
   const apiKeys = ORGANIZATIONS.map((organization) => ({
-    key: `${bench.secrets.apiKey}-${organization}`,
+    key: `${setup.secrets.apiKey}-${organization}`,
     organization: areOne ? 'north' : organization,
   }));
-  const service = await bench.startService({ apiKeys, history: 30 });
-  const database = await bench.createDatabase();
+  const service = await setup.startService({ apiKeys, history: 30 });
+  const database = await setup.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
-  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  setup.afterwards(() => rm(folder, { recursive: true, force: true }));
   for (const [index, { key }] of apiKeys.entries()) await writeFile(join(folder, ORGANIZATIONS[index] ?? ''), key);
   const path = join(folder, 'feeds.yaml');
   /** Replaces the file as a whole, as Kubernetes does. */
@@ -30,8 +30,8 @@ async function setup({ areOne = false } = {}) {
   const writeFeeds = (...feeds: readonly string[]) => write(feeds.length === 0 ? '[]\n' : feeds.join(''));
   const entry = (name: string, more = '') =>
     `- name: ${name}\n  baseUrl: ${service.url}\n  apiKeyFile: ${join(folder, name)}\n${more}`;
-  const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...inherited } = bench.environment(service, database);
-  const start = () => bench.daemon({ ...inherited, SCANFEED_FEEDS_FILE: path });
+  const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...inherited } = setup.environment(service, database);
+  const start = () => setup.daemon({ ...inherited, SCANFEED_FEEDS_FILE: path });
   return { service, database, write, writeFeeds, entry, start };
 }
 
@@ -57,7 +57,7 @@ const runsByFeed = async (database: DaemonDatabase, schema = 'scanfeed') =>
 const requestsOf = ({ asked }: ServiceDouble) => asked.length;
 
 test('follows each feed of the file with its own key and schema, and reports each', async () => {
-  const { database, writeFeeds, entry, start } = await setup();
+  const { database, writeFeeds, entry, start } = await setUp();
   await writeFeeds(
     entry('north'),
     entry('south', '  schema: south\n  filters:\n    environment: all\n'),
@@ -85,7 +85,7 @@ test('follows each feed of the file with its own key and schema, and reports eac
 });
 
 test('holds a feed whose schema belongs to another organization, and stores nothing of it', async () => {
-  const { database, writeFeeds, entry, start } = await setup();
+  const { database, writeFeeds, entry, start } = await setUp();
   await writeFeeds(entry('north'), entry('south', '  schema: south\n'));
   const before = start();
   await caughtUp(before).toEqual(['north', 'south']);
@@ -101,7 +101,7 @@ test('holds a feed whose schema belongs to another organization, and stores noth
 });
 
 test('shares feeds that have a schema each with another process, which leads them all when the first one is killed', async () => {
-  const { database, writeFeeds, entry, start } = await setup();
+  const { database, writeFeeds, entry, start } = await setUp();
   await writeFeeds(...ORGANIZATIONS.map((name) => entry(name, `  schema: ${name}\n`)));
   const led = async (daemon: Daemon) => [...(await reportsOf(daemon)).values()].filter(({ role }) => role === 'leader');
   const first = start();
@@ -118,7 +118,7 @@ test('shares feeds that have a schema each with another process, which leads the
 });
 
 test('holds only the feed of an invalid entry, and follows the last valid file when the new one cannot be used', async () => {
-  const { service, write, writeFeeds, entry, start } = await setup({ areOne: true });
+  const { service, write, writeFeeds, entry, start } = await setUp({ areOne: true });
   await writeFeeds(entry('north'), entry('south', '  pollInterval: often\n'));
   const daemon = start();
   await caughtUp(daemon).toEqual(['north']);
@@ -135,7 +135,7 @@ test('holds only the feed of an invalid entry, and follows the last valid file w
 });
 
 test('names every mistake and exits with 78 when the file cannot be used at the start', async () => {
-  const { write, start } = await setup();
+  const { write, start } = await setUp();
   await write('feeds: none\n');
   const daemon = start();
   expect(await daemon.exited).toEqual({ code: 78, signal: null });

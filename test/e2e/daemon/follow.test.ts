@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** Names that dashboards and alerts use. */
 const METRICS = [
@@ -38,20 +38,20 @@ const METRICS = [
 ];
 
 test('copies a history, follows new runs, and reports both correctly', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const [first, second] = service.deliver(330) as [string, string];
   service.deliver(3, { truncated: 'data' });
-  service.deliver(2, { status: 'failed', error: bench.secrets.document });
+  service.deliver(2, { status: 'failed', error: setup.secrets.document });
   const startedAt = Date.now();
   // On a busy machine a lease of one second may expire in between.
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LEASE_TTL: '30s' });
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_LEASE_TTL: '30s' });
   await daemon.catchesUp();
 
   expect(await daemon.metric('scanfeed_delivery_delay_seconds_count')).toBe(0);
   service.deliver(7);
   service.correct(first);
-  service.appendRuns([{ scanId: second, data: { text: bench.secrets.document } }]);
+  service.appendRuns([{ scanId: second, data: { text: setup.secrets.document } }]);
   await eventually(() => daemon.metric('scanfeed_runs_total{outcome="unchanged"}')).toBe(1);
   expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 342 }]);
 
@@ -99,10 +99,10 @@ test('copies a history, follows new runs, and reports both correctly', async () 
 });
 
 test('serves the same state as JSON, as health and as a page', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment(service, database));
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
 
   expect(await daemon.get('/livez')).toEqual({ status: 200, body: 'alive\n' });
@@ -128,11 +128,11 @@ test('serves the same state as JSON, as health and as a page', async () => {
 });
 
 test('sends all settings explicitly to the service', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(10, { deliveredAt: '2026-01-02T00:00:00Z', documentType: 'rechnung', environment: 'test' });
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
+  const daemon = setup.daemon({
+    ...setup.environment(service, database),
     SCANFEED_FEED: 'invoices',
     SCANFEED_ENVIRONMENT: 'all',
     SCANFEED_STATUS: 'completed',
@@ -156,11 +156,11 @@ test('sends all settings explicitly to the service', async () => {
 });
 
 test('counts a run that a recent pass finds behind the cursor', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(5);
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
+  const daemon = setup.daemon({
+    ...setup.environment(service, database),
     SCANFEED_RECONCILE_INTERVAL: '1s',
   });
   await daemon.catchesUp();

@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import type { Daemon } from '../../support/program/daemon.js';
 import { peakMiB } from '../../support/program/peak-memory.js';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const MIB = 1024 * 1024;
 const PATIENCE = { timeout: 240_000 };
 
@@ -19,10 +19,10 @@ function resultOf(bytes: number): string {
 /** Starts a daemon as in the image, with compression disabled in the database to save time. */
 async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Promise<Daemon> {
   // A busy machine may not load every result in time; a short interval retries them soon.
-  const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
-  expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
+  const env = { ...setup.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
+  expect(await setup.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query('ALTER TABLE scanfeed.runs ALTER COLUMN data SET STORAGE EXTERNAL');
-  return bench.daemonInImage(env);
+  return setup.daemonInImage(env);
 }
 
 /** Waits until all runs are stored with equal results. */
@@ -43,8 +43,8 @@ const linesOf = (result: string) => result.split('"artikel"').length - 1;
 
 describe.runIf(process.platform === 'linux')('the image with 256 MiB and the default budget', () => {
   it('stores a page within its memory when it has 40 truncated results of 20 MB each', PATIENCE, async () => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     const result = resultOf(20_000_000);
     service.deliver(40, { dataJson: result, truncated: 'data' });
     const daemon = await startDaemon(service, database);
@@ -53,8 +53,8 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB and the def
   });
 
   it('requests smaller pages, and stores them within its memory, when pages have 100 MB', PATIENCE, async () => {
-    const service = await bench.startService({ switches: { inlineLimitBytes: MIB } });
-    const database = await bench.createDatabase();
+    const service = await setup.startService({ switches: { inlineLimitBytes: MIB } });
+    const database = await setup.createDatabase();
     const result = resultOf(500_000);
     service.deliver(400, { dataJson: result });
     const daemon = await startDaemon(service, database);
@@ -66,11 +66,11 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB and the def
 
   it('keeps no page of a feed that waits for memory when sixteen feeds have pages of 14 MB', PATIENCE, async () => {
     const names = Array.from({ length: 16 }, (_, n) => `feed_${n}`);
-    const apiKeys = names.map((name) => ({ key: `${bench.secrets.apiKey}-${name}`, organization: 'north' }));
-    const service = await bench.startService({ apiKeys, switches: { inlineLimitBytes: MIB } });
-    const database = await bench.createDatabase();
+    const apiKeys = names.map((name) => ({ key: `${setup.secrets.apiKey}-${name}`, organization: 'north' }));
+    const service = await setup.startService({ apiKeys, switches: { inlineLimitBytes: MIB } });
+    const database = await setup.createDatabase();
     const folder = await mkdtemp(join(tmpdir(), 'scanfeed-memory-'));
-    bench.afterwards(() => rm(folder, { recursive: true }));
+    setup.afterwards(() => rm(folder, { recursive: true }));
     const feedsFile = join(folder, 'feeds.json');
     const feedOf = ({ key }: { readonly key: string }, n: number) => {
       return { name: names[n], schema: names[n], baseUrl: service.url, apiKeyFile: join(folder, `${n}`), key };
@@ -79,8 +79,8 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB and the def
     await Promise.all(feeds.map(({ apiKeyFile, key }) => writeFile(apiKeyFile, key)));
     await writeFile(feedsFile, JSON.stringify(feeds.map(({ key: _, ...feed }) => feed)));
     service.deliver(400, { dataJson: resultOf(70_000) });
-    const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...env } = bench.environment(service, database);
-    const daemon = bench.daemonInImage({ ...env, SCANFEED_FEEDS_FILE: feedsFile });
+    const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...env } = setup.environment(service, database);
+    const daemon = setup.daemonInImage({ ...env, SCANFEED_FEEDS_FILE: feedsFile });
     const stored = names.map((name) => `SELECT count(*)::int AS runs FROM ${name}.runs`).join(' UNION ALL ');
     await expect
       .poll(() => database.query<{ runs: number }>(stored).catch(() => []), PATIENCE)

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { entryJson, raw } from '../../support/entries.js';
-import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** Records the transaction in which each run is first stored, and those in which the feed's position moves. */
 const AUDIT = `
@@ -18,11 +18,11 @@ const AUDIT = `
     WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position()`;
 
 async function start(service: ServiceDouble) {
-  const database = await bench.createDatabase();
-  const env = bench.environment(service, database);
-  expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
+  const database = await setup.createDatabase();
+  const env = setup.environment(service, database);
+  expect(await setup.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query(AUDIT);
-  return { database, daemon: bench.daemon(env) };
+  return { database, daemon: setup.daemon(env) };
 }
 
 /** Returns each transaction that stored runs for the first time: how many, and whether it moved the position. */
@@ -31,7 +31,7 @@ const transactions = (database: DaemonDatabase) =>
     FROM audit GROUP BY tx HAVING count(scan_id) > 0`);
 
 test('stores all runs in the transaction that moves the cursor when a page is ordinary', async () => {
-  const service = await bench.startService();
+  const service = await setup.startService();
   service.deliver(100);
   const { daemon, database } = await start(service);
   await daemon.reaches({ runsWritten: 100, caughtUp: true });
@@ -39,7 +39,7 @@ test('stores all runs in the transaction that moves the cursor when a page is or
 });
 
 test('stores all runs in the transaction that moves the cursor when a page has 6 MB', async () => {
-  const service = await bench.startService({ switches: { inlineLimitBytes: 1_000_000 } });
+  const service = await setup.startService({ switches: { inlineLimitBytes: 1_000_000 } });
   service.deliver(12, { data: { text: 'x'.repeat(500_000) } });
   const { daemon, database } = await start(service);
   await daemon.reaches({ runsWritten: 12, caughtUp: true });
@@ -47,7 +47,7 @@ test('stores all runs in the transaction that moves the cursor when a page has 6
 });
 
 test('stores all other runs in the transaction that moves the cursor when a value is refused', async () => {
-  const service = await bench.startService();
+  const service = await setup.startService();
   service.deliver(60);
   service.appendRaw([entryJson({ scanId: 'bad', data: { betrag: raw('1e400000') } })]);
   service.deliver(39);
@@ -57,7 +57,7 @@ test('stores all other runs in the transaction that moves the cursor when a valu
 });
 
 test('stores all runs in the transaction that moves the cursor when their results exceed the memory budget', async () => {
-  const service = await bench.startService();
+  const service = await setup.startService();
   service.deliver(5);
   service.deliver(6, { data: { text: 'x'.repeat(7_000_000) }, truncated: 'data' });
   const { daemon, database } = await start(service);

@@ -11,12 +11,12 @@ import { runCommand } from '../../support/command.js';
 import { requireTool } from '../../support/deployment/tools.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { makeReadOnly, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { canMount, mountSmallDisk, type SmallDisk } from '../../support/small-disk.js';
 import { findChromium, launchChromium } from '../../support/status-page/browser.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** A fault, and how it is shown. */
 interface Fault {
@@ -35,18 +35,18 @@ interface Fault {
 }
 
 /** Starts a daemon that is caught up. */
-async function startBench(disk?: SmallDisk) {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+async function setUp(disk?: SmallDisk) {
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   await disk?.takeDatabase(database.name);
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-faults-'));
-  bench.afterwards(() => rm(folder, { recursive: true }));
+  setup.afterwards(() => rm(folder, { recursive: true }));
   const keyFile = join(folder, 'key');
-  await writeFile(keyFile, bench.secrets.apiKey);
-  const { SCANFEED_API_KEY: _, ...given } = bench.environment(service, database);
+  await writeFile(keyFile, setup.secrets.apiKey);
+  const { SCANFEED_API_KEY: _, ...given } = setup.environment(service, database);
   const env = { ...given, SCANFEED_API_KEY_FILE: keyFile };
   service.deliver(5);
-  const daemon = bench.daemon(env);
+  const daemon = setup.daemon(env);
   await daemon.catchesUp();
   /** Returns the output of a command, errors included. */
   const outputOf = async (command: 'status' | 'doctor', ...args: string[]) => {
@@ -56,21 +56,21 @@ async function startBench(disk?: SmallDisk) {
   return { service, database, daemon, keyFile, outputOf };
 }
 
-type Bench = Awaited<ReturnType<typeof startBench>>;
+type Setup = Awaited<ReturnType<typeof setUp>>;
 
-function faultsOf({ service, database, keyFile }: Bench) {
+function faultsOf({ service, database, keyFile }: Setup) {
   const url = urlOfDatabase(inject('testServer').url, database.name);
   const asAdministrator = (sql: string) => withConnection(url, (client) => client.query(sql));
   const endSessions = () =>
     asAdministrator(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'scanfeed'`);
   const wrongKey = canary('wrong-key');
-  bench.hide({ wrongKey });
+  setup.hide({ wrongKey });
   return {
     wrongKey: {
       provoke: async () => {
         await writeFile(keyFile, wrongKey);
-        return () => writeFile(keyFile, bench.secrets.apiKey);
+        return () => writeFile(keyFile, setup.secrets.apiKey);
       },
       kind: 'http_401',
       headline: 'Action required',
@@ -81,7 +81,7 @@ function faultsOf({ service, database, keyFile }: Bench) {
       provoke: async () => {
         await asAdministrator(`ALTER ROLE ${database.role} PASSWORD 'another'`);
         await endSessions();
-        return () => asAdministrator(`ALTER ROLE ${database.role} PASSWORD '${bench.secrets.password}'`);
+        return () => asAdministrator(`ALTER ROLE ${database.role} PASSWORD '${setup.secrets.password}'`);
       },
       kind: 'authentication',
       headline: 'Action required',
@@ -177,7 +177,7 @@ function firstOf<F extends Pick<Shown, 'kind' | 'since'>>(failures: readonly F[]
  * the commands name no failure that is over. Returns how `/status.json` shows it.
  * @param from time at which it was provoked
  */
-async function expectShown({ daemon, outputOf }: Bench, fault: Fault, from: number): Promise<CurrentError> {
+async function expectShown({ daemon, outputOf }: Setup, fault: Fault, from: number): Promise<CurrentError> {
   const { kind, headline, runbook, remedy, inStatus, inDoctor } = fault;
   const find = async () => firstOf((await daemon.status()).currentErrors, fault) as CurrentError;
   const expectSame = async (shown: Shown | undefined) => {
@@ -230,7 +230,7 @@ function isSameTime(a: string, b: string): boolean {
 }
 
 /** Waits until `status` shows a fault as over, and checks that it, `/status.json` and the log tell the same about it. */
-async function expectOver({ daemon, outputOf }: Bench, fault: Fault, { since }: CurrentError): Promise<void> {
+async function expectOver({ daemon, outputOf }: Setup, fault: Fault, { since }: CurrentError): Promise<void> {
   await eventually(async () => firstOf((await daemon.status()).currentErrors, fault)).toBeUndefined();
   // A failure that another one has replaced has no such line.
   const recovered = daemon.logged('recovered').findLast(({ kind }) => kind === fault.kind);
@@ -248,7 +248,7 @@ async function expectOver({ daemon, outputOf }: Bench, fault: Fault, { since }: 
 }
 
 test('names each fault, its beginning, its count and its remedy in every place', async () => {
-  const given = await startBench();
+  const given = await setUp();
   for (const fault of Object.values(faultsOf(given))) {
     const from = Date.now();
     const repair = await fault.provoke();
@@ -261,9 +261,9 @@ test('names each fault, its beginning, its count and its remedy in every place',
 
 test('an open page shows each fault with its headline, next attempt, remedy and runbook, and its end, without a reload', async (context) => {
   requireTool(context, 'chromium', findChromium() !== undefined);
-  const given = await startBench();
+  const given = await setUp();
   const browser = await launchChromium();
-  bench.afterwards(() => browser.close());
+  setup.afterwards(() => browser.close());
   const page = await browser.newPage();
   let loads = 0;
   page.on('load', () => {
@@ -289,7 +289,7 @@ test('an open page shows each fault with its headline, next attempt, remedy and 
 }, 400_000);
 
 test('names the current one of two faults at once, and the other one when that is repaired', async () => {
-  const given = await startBench();
+  const given = await setUp();
   const { wrongKey, readOnly, heldFeed, wrongPassword, fullDisk, newerSchema } = faultsOf(given);
   const pairs: [Fault, Fault][] = [
     [wrongKey, readOnly],
@@ -315,8 +315,8 @@ test('names the current one of two faults at once, and the other one when that i
 test.skipIf(!canMount)('names a full disk when no error was ever recorded on it', async (context) => {
   const disk = await mountSmallDisk(inject('testServer').url);
   if (disk === null) return context.skip('PostgreSQL runs in a container');
-  bench.afterwards(() => disk.remove());
-  const given = await startBench(disk);
+  setup.afterwards(() => disk.remove());
+  const given = await setUp(disk);
   const fault: Fault = {
     provoke: async () => {
       await disk.fill();

@@ -3,11 +3,11 @@ import pg from 'pg';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createStore } from '../../../src/storage/store.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 import { openTestDatabase, TEST_SCHEMA, tables, testFeed, useServerOfItsOwn } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const primary = useServerOfItsOwn();
 const standby = useServerOfItsOwn();
 /** An address that can be pointed to another server, with the login of the primary. */
@@ -50,10 +50,10 @@ test('the store reads no stale data, and writes on the next attempt, when the ad
 
 test('the daemon continues when the address temporarily pointed to a standby', async () => {
   leadTo(primary);
-  bench.hide({ password: new URL(primary.url).password });
-  const service = await bench.startService();
+  setup.hide({ password: new URL(primary.url).password });
+  const service = await setup.startService();
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment(service, { url: url() }));
+  const daemon = setup.daemon(setup.environment(service, { url: url() }));
   await daemon.catchesUp();
   leadTo(standby);
   address.cutAll('reset');

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const PATIENCE = { timeout: 240_000 };
 const REFUSALS = ['400', '404', '410', '414', '422', '431', 'reset'] as const;
 
 test('recovers from a rejected cursor however the service refuses it', PATIENCE, async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment(service, database));
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
   for (const [index, cursorRefusal] of REFUSALS.entries()) {
     service.set({ cursorRefusal });

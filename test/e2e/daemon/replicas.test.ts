@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
+import { type DaemonDatabase, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 const isLeader = async (daemon: Daemon) => (await daemon.metric('scanfeed_leader')) === 1;
 
@@ -64,11 +64,11 @@ async function expectOneWriterAtATime(database: DaemonDatabase): Promise<readonl
 }
 
 test('one of three replicas leads and the others report the same; another takes over after kill -9 of the leader', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), ...LONG_LEASE };
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), ...LONG_LEASE };
   service.deliver(50);
-  const daemons = [1, 2, 3].map(() => bench.daemon(env));
+  const daemons = [1, 2, 3].map(() => setup.daemon(env));
   const leader = await leaderOf(daemons);
   await leader.catchesUp();
   for (const daemon of daemons) {
@@ -100,19 +100,19 @@ test('one of three replicas leads and the others report the same; another takes 
 });
 
 test('a leader is fenced and steps down when it was paused for longer than its lease, and nothing is lost', async () => {
-  const service = await bench.startService({ switches: { latencyMs: 10 } });
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
-  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  const service = await setup.startService({ switches: { latencyMs: 10 } });
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
+  expect(await setup.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
   await auditCursor(database);
   const delivered = service.deliver(600);
-  const paused = bench.daemon(env);
+  const paused = setup.daemon(env);
   await service.requests.next(() => service.requests.count('feed') >= 20);
   paused.signal('SIGSTOP');
   expect(await countRuns(database)).toBeLessThan(600);
   await expireLease(database);
 
-  const other = bench.daemon(env);
+  const other = setup.daemon(env);
   await eventually(() => isLeader(other)).toBe(true);
   await service.requests.next();
   paused.signal('SIGCONT');
@@ -129,23 +129,23 @@ test('a leader is fenced and steps down when it was paused for longer than its l
 });
 
 test('a commit changes nothing when it arrives after the lease has expired', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
-  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
+  expect(await setup.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
   await auditCursor(database);
   const gateway = await Gateway.to(database.url);
-  bench.afterwards(() => gateway.close());
+  setup.afterwards(() => gateway.close());
   await gateway.open();
   const delivered = service.deliver(300);
   // Three chunks are one or two commits; the history needs about ten.
   let chunks = 0;
-  gateway.holdFrom((bytes) => bytes.includes(bench.secrets.document) && ++chunks > 3);
-  const cutOff = bench.daemon({ ...env, DATABASE_URL: gateway.through(database.url) });
-  await eventually(() => gateway.held.includes(bench.secrets.document)).toBe(true);
+  gateway.holdFrom((bytes) => bytes.includes(setup.secrets.document) && ++chunks > 3);
+  const cutOff = setup.daemon({ ...env, DATABASE_URL: gateway.through(database.url) });
+  await eventually(() => gateway.held.includes(setup.secrets.document)).toBe(true);
   await expireLease(database);
 
-  const other = bench.daemon(env);
+  const other = setup.daemon(env);
   await other.catchesUp();
   const before = await expectOneWriterAtATime(database);
   gateway.release();

@@ -1,14 +1,14 @@
 import { test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test('creates typed views of stored documents that the reader role can read', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(30);
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_TYPED_VIEWS: 'auto' });
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_TYPED_VIEWS: 'auto' });
   await daemon.catchesUp();
   const built = 'built typed views';
   await eventually(() => daemon.logged().map(({ message }) => message)).toContain(built);

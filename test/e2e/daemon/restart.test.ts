@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { type DaemonDatabase, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** Waits for the last statement of a killed process, which the server may still commit. */
 async function untilDisconnected(database: DaemonDatabase): Promise<void> {
@@ -29,17 +29,17 @@ test.each([
 ] as const)(
   'continues at its cursor after %s in the middle of a history, without losses or duplicates',
   async (_, signal) => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     const delivered = service.deliver(600);
-    const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '10' };
+    const env = { ...setup.environment(service, database), SCANFEED_PAGE_LIMIT: '10' };
 
     let before: Progress | undefined;
     for (const pages of [12, 14, 16]) {
       const asked = service.asked.length;
       const begun = service.requests.next();
       const far = service.requests.next(() => service.asked.length >= asked + pages);
-      const daemon = bench.daemon(env);
+      const daemon = setup.daemon(env);
       if (before !== undefined) expect((await begun).query).toMatchObject({ cursor: before.cursor });
       expect((await begun).query).not.toHaveProperty('since');
       await far;
@@ -49,7 +49,7 @@ test.each([
       expect(before?.runs).toBeLessThan(600);
     }
 
-    const last = bench.daemon(env);
+    const last = setup.daemon(env);
     await last.catchesUp();
     const metrics = await last.metrics();
     expect(metrics.get('scanfeed_runs_total{outcome="inserted"}')).toBe(600 - (before?.runs ?? 0));
@@ -69,28 +69,28 @@ const lease = (database: DaemonDatabase) =>
   );
 
 test('after kill -9 a process restarted on the same host continues without waiting for the lease to expire', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(5);
-  const env = { ...bench.environment(service, database), ...ENDLESS_LEASE };
-  const killed = bench.daemon(env);
+  const env = { ...setup.environment(service, database), ...ENDLESS_LEASE };
+  const killed = setup.daemon(env);
   await killed.reaches({ caughtUp: true, runsWritten: 5 });
   await killed.stop('SIGKILL');
   service.deliver(5);
-  const restarted = bench.daemon(env);
+  const restarted = setup.daemon(env);
   await restarted.reaches({ caughtUp: true, runsWritten: 5 });
   expect(await lease(database)).toMatchObject([{ epoch: 2 }]);
 });
 
 test('a process on the same host waits for the lease of one that is stopped but alive', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), ...ENDLESS_LEASE };
-  const stopped = bench.daemon(env);
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), ...ENDLESS_LEASE };
+  const stopped = setup.daemon(env);
   await stopped.reaches({ caughtUp: true });
   const before = await lease(database);
   stopped.signal('SIGSTOP');
-  const waiting = bench.daemon(env);
+  const waiting = setup.daemon(env);
   await waiting.reaches({ role: 'standby', leaseHolder: before[0]?.holder ?? '' });
   // Logged at its second look, which follows the first attempt.
   await waiting.logs('standing by: another process leads');

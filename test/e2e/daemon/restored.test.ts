@@ -6,18 +6,18 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
-import { type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { type ServiceDouble, useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** The increment that docs/restoring.md recommends: past every number that a reader can have seen. */
 const SKIP_NUMBERS = `SELECT setval('scanfeed.change_seq', last_value + 1000000000) FROM scanfeed.change_seq`;
 
 async function startServer(directory: string): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ directory });
-  bench.hide({ server: new URL(server.url).password });
-  bench.afterwards(() => server.stop());
+  setup.hide({ server: new URL(server.url).password });
+  setup.afterwards(() => server.stop());
   return server;
 }
 
@@ -31,13 +31,13 @@ async function copyOf(directory: string): Promise<string> {
 async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-restored-'));
   await chmod(folder, 0o711); // the server may run under another account
-  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  setup.afterwards(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /** Runs a daemon until everything that the service lists is stored. */
 async function follow(service: ServiceDouble, server: EmbeddedPostgres): Promise<void> {
-  const daemon = bench.daemon(bench.environment(service, server));
+  const daemon = setup.daemon(setup.environment(service, server));
   await daemon.catchesUp();
   await daemon.stop();
 }
@@ -81,7 +81,7 @@ async function stored(server: EmbeddedPostgres): Promise<Map<string, number>> {
 }
 
 test('stores everything again, also for readers, when the database was restored from a copy', async () => {
-  const service = await bench.startService();
+  const service = await setup.startService();
   const truth = new Map<string, number>();
   const deliver = (count: number) => {
     for (const scanId of service.deliver(count)) truth.set(scanId, 1);
@@ -129,9 +129,9 @@ test('stores everything again, also for readers, when the database was restored 
 test('creates no schema when its own is renamed while it runs, and continues when it is back', {
   timeout: 120_000,
 }, async () => {
-  const [service, database] = [await bench.startService(), await bench.createDatabase()];
+  const [service, database] = [await setup.startService(), await setup.createDatabase()];
   service.deliver(3);
-  const daemon = bench.daemon(bench.environment(service, database));
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
   const rename = async (from: string, to: string) => {
     await database.query(`ALTER SCHEMA ${from} RENAME TO ${to}`);

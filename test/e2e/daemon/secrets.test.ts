@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test('shows no secret when the daemon logs at level trace', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const { apiKey, password, document } = bench.secrets;
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const { apiKey, password, document } = setup.secrets;
   const [scanId] = service.deliver(5) as [string];
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
+  const daemon = setup.daemon({
+    ...setup.environment(service, database),
     SCANFEED_LOG_LEVEL: 'trace',
     SCANFEED_MARKDOWN: 'true',
   });
@@ -29,17 +29,17 @@ test('shows no secret when the daemon logs at level trace', async () => {
 });
 
 test('hides the message of a trigger that others have added when it refuses a row', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const env = { ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' };
-  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const env = { ...setup.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' };
+  expect(await setup.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
   await database.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       RAISE EXCEPTION 'no %', NEW.data USING DETAIL = NEW.partner_name, HINT = NEW.file_name;
     END $$;
     CREATE TRIGGER refuse BEFORE INSERT ON scanfeed.runs FOR EACH ROW EXECUTE FUNCTION refuse()`);
   service.deliver(1);
-  const daemon = bench.daemon(env);
+  const daemon = setup.daemon(env);
   await daemon.failsRepeatedly('feed', 1);
   expect((await daemon.status()).currentErrors[0]?.message).toContain('SQLSTATE P0001');
   await database.query('DROP TRIGGER refuse ON scanfeed.runs');

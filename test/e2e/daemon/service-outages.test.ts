@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startCachingProxy } from '../../support/caching-proxy.js';
 import { canary } from '../../support/canaries/canary.js';
-import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 async function expectHealthy(daemon: Daemon): Promise<void> {
   expect(daemon.running).toBe(true);
@@ -25,17 +25,17 @@ const loggedFailures = (daemon: Daemon, stage: string) =>
 
 async function gatewayTo(url: string): Promise<Gateway> {
   const gateway = await Gateway.to(url);
-  bench.afterwards(() => gateway.close());
+  setup.afterwards(() => gateway.close());
   return gateway;
 }
 
 test('waits when the service is unavailable at the start and later, and logs each outage once', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const gateway = await gatewayTo(service.url);
   service.deliver(5);
-  const daemon = bench.daemon({
-    ...bench.environment({ url: gateway.through(service.url) }, database),
+  const daemon = setup.daemon({
+    ...setup.environment({ url: gateway.through(service.url) }, database),
     SCANFEED_REQUEST_TIMEOUT: '500ms',
   });
   await daemon.failsRepeatedly('feed', 4);
@@ -76,21 +76,21 @@ test('waits when the service is unavailable at the start and later, and logs eac
 
 test('holds when the key is refused, quotes the service, and uses a new key in its file without a restart', async () => {
   const [refused, second] = [canary('refused-key'), canary('second-key')];
-  bench.hide({ refused, second });
-  const service = await bench.startService({
+  setup.hide({ refused, second });
+  const service = await setup.startService({
     apiKeys: [
-      { key: bench.secrets.apiKey, organization: 'demo' },
+      { key: setup.secrets.apiKey, organization: 'demo' },
       { key: second, organization: 'demo' },
     ],
   });
-  const database = await bench.createDatabase();
+  const database = await setup.createDatabase();
   service.deliver(5);
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-key-'));
-  bench.afterwards(() => rm(folder, { recursive: true }));
+  setup.afterwards(() => rm(folder, { recursive: true }));
   const file = join(folder, 'key');
   await writeFile(file, `${refused}\n`);
-  const { SCANFEED_API_KEY: _, ...env } = bench.environment(service, database);
-  const daemon = bench.daemon({ ...env, SCANFEED_API_KEY_FILE: file });
+  const { SCANFEED_API_KEY: _, ...env } = setup.environment(service, database);
+  const daemon = setup.daemon({ ...env, SCANFEED_API_KEY_FILE: file });
   const held = await daemon.logs('holding: action required', { stage: 'feed', kind: 'http_401' });
   expect(held).toMatchObject({
     level: 'error',
@@ -98,7 +98,7 @@ test('holds when the key is refused, quotes the service, and uses a new key in i
   });
   await expectHealthy(daemon);
 
-  await writeFile(file, `${bench.secrets.apiKey}\n`);
+  await writeFile(file, `${setup.secrets.apiKey}\n`);
   await daemon.catchesUp();
   await daemon.reaches({ runsWritten: 5 });
 
@@ -110,28 +110,28 @@ test('holds when the key is refused, quotes the service, and uses a new key in i
 });
 
 test('does not show the key when the service repeats it in its refusal', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const { apiKey } = bench.secrets;
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const { apiKey } = setup.secrets;
   service.addFault({
     kind: 'status',
     status: 403,
     error: `Schlüssel ${apiKey} gesperrt`,
     headers: { 'x-key': apiKey },
   });
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
   await daemon.failsRepeatedly('feed', 1);
   expect((await daemon.status()).currentErrors[0]?.message).toContain('Schlüssel [redacted] gesperrt');
 });
 
 test('claims no freshness from the answers of a cache, and warns about it', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const cache = await startCachingProxy(service.url);
-  bench.afterwards(() => cache.close());
+  setup.afterwards(() => cache.close());
   service.set({ cacheControl: 'public, max-age=10' });
   service.deliver(5);
-  const daemon = bench.daemon(bench.environment({ url: cache.url }, database));
+  const daemon = setup.daemon(setup.environment({ url: cache.url }, database));
   await daemon.catchesUp();
   service.deliver(1);
   const deliveredAt = Date.now();

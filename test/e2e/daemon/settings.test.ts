@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test('reports all wrong settings with the allowed values and without secrets, and exits with 78', async () => {
-  const daemon = bench.daemon({
+  const daemon = setup.daemon({
     SCANFEED_BASE_URL: 'ftp://service.example/v1',
-    SCANFEED_API_KEY: `${bench.secrets.apiKey} with a space`,
-    DATABASE_URL: `mysql://someone:${bench.secrets.password}@db.example/app`,
+    SCANFEED_API_KEY: `${setup.secrets.apiKey} with a space`,
+    DATABASE_URL: `mysql://someone:${setup.secrets.password}@db.example/app`,
     SCANFEED_PAGE_LIMIT: '201',
     SCANFEED_POLL_INTERVAL: 'often',
     SCANFEED_ADMIN_PORT: '99999',
@@ -27,9 +27,9 @@ test('reports all wrong settings with the allowed values and without secrets, an
 });
 
 test('warns of an unknown name with the most similar setting, and runs', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_POLL_INTERVALL: '1s' });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_POLL_INTERVALL: '1s' });
   await daemon.logs('SCANFEED_POLL_INTERVALL is not a setting and is ignored; did you mean SCANFEED_POLL_INTERVAL?', {
     level: 'warn',
   });

@@ -1,11 +1,11 @@
 import { createServer, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Program } from '../../support/program/program.js';
+import { type DaemonDatabase, useProgram } from '../../support/program/setup.js';
 import { unusedPort } from '../../support/unused-port.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** Durations longer than any test. */
 const NEVER = { SCANFEED_LEASE_TTL: '1h', SCANFEED_REQUEST_TIMEOUT: '10m', SCANFEED_SHUTDOWN_TIMEOUT: '10m' };
@@ -23,10 +23,10 @@ function expectOrderlyEnd(daemon: Daemon): void {
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   test('ends the daemon with 0, and releases the lease and the port immediately', async () => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     service.deliver(20);
-    const first = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    const first = setup.daemon({ ...setup.environment(service, database), ...NEVER });
     await eventually(async () => (await first.status()).runsWritten).toBe(20);
     const admin = await first.adminUrl();
 
@@ -36,16 +36,16 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     await expect(fetch(`${admin}/livez`)).rejects.toThrow();
 
     service.deliver(1);
-    const second = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    const second = setup.daemon({ ...setup.environment(service, database), ...NEVER });
     await eventually(async () => (await second.status()).runsWritten).toBe(1);
   });
 
   test('ends the daemon while the service hangs', async () => {
-    const service = await bench.startService();
-    const database = await bench.createDatabase();
+    const service = await setup.startService();
+    const database = await setup.createDatabase();
     service.addFault({ kind: 'hang' });
     const hanging = service.requests.next();
-    const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    const daemon = setup.daemon({ ...setup.environment(service, database), ...NEVER });
     await hanging;
     expect(await daemon.stop(signal)).toEqual({ code: 0, signal: null });
     expectOrderlyEnd(daemon);
@@ -54,10 +54,10 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 });
 
 test('SIGTERM ends the daemon while it waits for a Retry-After of an hour', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
-  const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+  const daemon = setup.daemon({ ...setup.environment(service, database), ...NEVER });
   const { pauseMs } = await daemon.logs('failed, retrying', { stage: 'feed', kind: 'http_503' });
   expect(pauseMs).toBeGreaterThanOrEqual(3_600_000);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
@@ -65,10 +65,10 @@ test('SIGTERM ends the daemon while it waits for a Retry-After of an hour', asyn
 });
 
 test('SIGTERM ends the daemon with 0 within its time while another session blocks the database', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   service.deliver(20);
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '1s' });
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '1s' });
   await daemon.catchesUp();
   const blocker = await blockFeeds(database);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
@@ -77,10 +77,10 @@ test('SIGTERM ends the daemon with 0 within its time while another session block
 });
 
 test('SIGTERM ends the daemon immediately while the database accepts connections but does not answer', async () => {
-  const service = await bench.startService();
+  const service = await setup.startService();
   const silent = await listenInSilence();
-  const daemon = bench.daemon({
-    ...bench.environment(service, { url: `postgres://someone:${bench.secrets.password}@127.0.0.1:${silent.port}/app` }),
+  const daemon = setup.daemon({
+    ...setup.environment(service, { url: `postgres://someone:${setup.secrets.password}@127.0.0.1:${silent.port}/app` }),
     ...NEVER,
   });
   await silent.connected;
@@ -90,9 +90,9 @@ test('SIGTERM ends the daemon immediately while the database accepts connections
 });
 
 test('a second SIGINT ends the daemon immediately', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon({ ...setup.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
   await daemon.catchesUp();
   const blocker = await blockFeeds(database);
   daemon.signal('SIGINT');
@@ -103,24 +103,24 @@ test('a second SIGINT ends the daemon immediately', async () => {
 
 test('a bug ends the daemon with 1 and is reported as a bug', async () => {
   const port = await unusedPort();
-  const env = bench.environment(
+  const env = setup.environment(
     { url: 'https://service.example/v1' },
     { url: `postgres://someone@127.0.0.1:${port}/app` },
   );
   // The pause after the first failure is random.
   const broken = 'Math.random = () => { throw new Error("chance is broken"); };';
-  // Not started by the bench, which accepts no stack trace: a bug shows its stack.
+  // Not started by the setup, which accepts no stack trace: a bug shows its stack.
   const program = new Program(['run'], { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURI(broken)}` });
   expect(await program.exited).toEqual({ code: 1, signal: null });
   expect(program.stderr).toContain('scanfeed: this is a bug in scanfeed: Error: chance is broken\n');
 });
 
 test('SIGTERM ends the daemon immediately while its migration waits for another', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
   const migrator = await database.connect();
   await migrator.query(`BEGIN; SELECT pg_advisory_xact_lock(7262173001)`);
-  const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+  const daemon = setup.daemon({ ...setup.environment(service, database), ...NEVER });
   await waitingForLock(database);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
   expectOrderlyEnd(daemon);
@@ -155,7 +155,7 @@ async function listenInSilence() {
     connect();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
-  bench.afterwards(() => {
+  setup.afterwards(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });

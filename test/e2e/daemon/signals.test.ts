@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test('SIGUSR2 switches the log to debug and back, and SIGHUP is ignored, while the feed continues', async () => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon(bench.environment(service, database));
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon(setup.environment(service, database));
   await daemon.catchesUp();
   service.deliver(3);
   await daemon.reaches({ runsWritten: 3 });

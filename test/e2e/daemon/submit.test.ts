@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest';
 import { folderOf, pdf } from '../../support/pdfs.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 const ARGS = ['--document-type', 'rechnung', '--environment', 'test'];
 
 test('Ctrl-C ends a submission immediately and reports the known state of each file', async () => {
-  const service = await bench.startService({ switches: { processingMs: 3_600_000 } });
+  const service = await setup.startService({ switches: { processingMs: 3_600_000 } });
   const { path } = await folderOf({ 'a.pdf': pdf('a'), 'b.pdf': pdf('b'), 'c.pdf': pdf('c') });
   const env = {
     SCANFEED_BASE_URL: service.url,
-    SCANFEED_API_KEY: bench.secrets.apiKey,
+    SCANFEED_API_KEY: setup.secrets.apiKey,
     SCANFEED_REQUEST_TIMEOUT: '10m',
   };
 
-  const waiting = bench.program(['submit', path('a.pdf'), ...ARGS, '--wait'], env);
+  const waiting = setup.program(['submit', path('a.pdf'), ...ARGS, '--wait'], env);
   await eventually(() => waiting.stdout).toMatch(/submitted as/);
   expect(await waiting.stop('SIGINT')).toEqual({ code: 130, signal: null });
   expect(waiting.stderr).toBe(
@@ -23,7 +23,7 @@ test('Ctrl-C ends a submission immediately and reports the known state of each f
   );
 
   service.addFault({ kind: 'hang', operation: 'submit' });
-  const sending = bench.program(['submit', path(), ...ARGS, '--concurrency', '2'], env);
+  const sending = setup.program(['submit', path(), ...ARGS, '--concurrency', '2'], env);
   await eventually(() => service.requests.count('submit')).toBe(3);
   expect(await sending.stop('SIGINT')).toEqual({ code: 130, signal: null });
   expect(sending.stdout.match(/[ab]\.pdf: interrupted in transit: may or may not have been submitted\n/g)).toHaveLength(

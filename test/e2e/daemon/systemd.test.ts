@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest';
 import { requireTool } from '../../support/deployment/tools.js';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { startServiceManager } from '../../support/program/systemd.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 async function startManager() {
   const manager = await startServiceManager();
-  bench.afterwards(manager.close);
+  setup.afterwards(manager.close);
   return manager;
 }
 
 test('tells systemd that it is ready, alive and stopping', async (context) => {
   for (const tool of ['systemd-notify', 'python3']) requireTool(context, tool);
   const manager = await startManager();
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
+  const service = await setup.startService();
+  const database = await setup.createDatabase();
+  const daemon = setup.daemon({
+    ...setup.environment(service, database),
     NOTIFY_SOCKET: manager.socket,
     WATCHDOG_USEC: '200000',
   });

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 import { attributesOf, startCollector } from '../../support/tracing/collector.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 test('sends the life of each committed page to a collector, of the feed and of passes, without any content', async () => {
   const collector = await startCollector();
-  bench.afterwards(collector.close);
-  const service = await bench.startService({ switches: { truncatedShare: 0.1 } });
-  const database = await bench.createDatabase();
+  setup.afterwards(collector.close);
+  const service = await setup.startService({ switches: { truncatedShare: 0.1 } });
+  const database = await setup.createDatabase();
   service.deliver(450);
-  const daemon = bench.daemon({
-    ...bench.environment(service, database),
+  const daemon = setup.daemon({
+    ...setup.environment(service, database),
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     SCANFEED_RECONCILE_INTERVAL: '1s',
   });
@@ -33,6 +33,6 @@ test('sends the life of each committed page to a collector, of the feed and of p
   const commits = spans.filter(({ name }) => name === 'commit').map(attributesOf);
   expect(commits.reduce((sum, commit) => sum + Number(commit['scanfeed.inserted']), 0)).toBe(450);
   for (const span of spans) expect(BigInt(span.endTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
-  for (const secret of Object.values(bench.secrets)) expect(collector.text()).not.toContain(secret);
+  for (const secret of Object.values(setup.secrets)) expect(collector.text()).not.toContain(secret);
   for (const { nextCursor } of service.asked) if (nextCursor) expect(collector.text()).not.toContain(nextCursor);
 });

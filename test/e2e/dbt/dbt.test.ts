@@ -21,7 +21,7 @@ import { readRelations, storeWorstDocuments } from '../../support/worst-document
 
 const PROJECT = fileURLToPath(new URL('../../../docs/dbt', import.meta.url));
 const given = useDatabase(DEMO_DATA);
-const bench = useStore(given);
+const setup = useStore(given);
 /** Roles are shared by the whole server. */
 const READER = `scanfeed_dbt_reader_${process.pid}`;
 const LOGIN = `scanfeed_dbt_${process.pid}`;
@@ -31,16 +31,16 @@ beforeEach((context) => requireTool(context, 'dbt'));
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scanfeed-dbt-'));
-  expect(await grantReader(bench.connection, READER)).toBe(true);
+  expect(await grantReader(setup.connection, READER)).toBe(true);
   // What docs/reporting.md says that dbt needs.
-  await bench.rows(sql`CREATE ROLE ${sql.id(LOGIN)} LOGIN PASSWORD 'secret' IN ROLE ${sql.id(READER)}`);
-  await bench.rows(sql`CREATE SCHEMA dbt AUTHORIZATION ${sql.id(LOGIN)}`);
+  await setup.rows(sql`CREATE ROLE ${sql.id(LOGIN)} LOGIN PASSWORD 'secret' IN ROLE ${sql.id(READER)}`);
+  await setup.rows(sql`CREATE SCHEMA dbt AUTHORIZATION ${sql.id(LOGIN)}`);
 });
 afterAll(async () => {
   await rm(folder, { recursive: true });
   for (const role of [LOGIN, READER]) {
-    await bench.rows(sql`DROP OWNED BY ${sql.id(role)} CASCADE`);
-    await bench.rows(sql`DROP ROLE ${sql.id(role)}`);
+    await setup.rows(sql`DROP OWNED BY ${sql.id(role)} CASCADE`);
+    await setup.rows(sql`DROP ROLE ${sql.id(role)}`);
   }
 });
 
@@ -61,9 +61,9 @@ async function dbt(...args: readonly string[]): Promise<string> {
 const COLUMNS = sql.raw(
   'scan_id, revision, completed_at, partner_name, rechnungsnummer, rechnungsdatum, waehrung, nettobetrag, bruttobetrag',
 );
-const invoices = () => bench.rows(sql`SELECT ${COLUMNS} FROM dbt.invoices ORDER BY scan_id`);
+const invoices = () => setup.rows(sql`SELECT ${COLUMNS} FROM dbt.invoices ORDER BY scan_id`);
 const productiveInvoices = () =>
-  bench.rows(sql`SELECT ${COLUMNS} FROM scanfeed_reporting.document_rechnung WHERE productive ORDER BY scan_id`);
+  setup.rows(sql`SELECT ${COLUMNS} FROM scanfeed_reporting.document_rechnung WHERE productive ORDER BY scan_id`);
 
 const INVOICE = { rechnungsnummer: 'RE-1', rechnungsdatum: '2026-01-02', bruttobetrag: 119, nettobetrag: 100 };
 
@@ -82,7 +82,7 @@ const DELIVERIES: Readonly<Record<string, readonly [first: Fields, next: Fields]
 };
 
 async function deliver(which: 0 | 1): Promise<void> {
-  const feed = await bench.takeFeed();
+  const feed = await setup.takeFeed();
   for (const [scanId, deliveries] of Object.entries(DELIVERIES))
     await feed.commit([entryJson({ scanId, data: INVOICE, ...deliveries[which] })]);
 }
@@ -97,7 +97,7 @@ describe('the dbt project', () => {
 
   it('holds the productive invoices after an incremental run as after a full refresh when runs have changed', async () => {
     await deliver(0);
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     await feed.commit([entryJson({ scanId: 'erased', data: INVOICE })]);
     await commitPending(feed, { scanId: 'pending' });
     await dbt('build');
@@ -105,12 +105,12 @@ describe('the dbt project', () => {
     const before = (await invoices()).length;
 
     await deliver(1);
-    await bench.operatorStore.deletedRuns.erase(['erased']);
-    await (await bench.takeFeed()).commit([entryJson({ scanId: 'pending', data: INVOICE })]);
-    await bench.rows(
+    await setup.operatorStore.deletedRuns.erase(['erased']);
+    await (await setup.takeFeed()).commit([entryJson({ scanId: 'pending', data: INVOICE })]);
+    await setup.rows(
       sql`UPDATE ${tables.runs} SET delivered_at = ${OLD}, completed_at = ${OLD} WHERE scan_id = 'expired'`,
     );
-    await bench.operatorStore.deletedRuns.purgeRuns(365, 10);
+    await setup.operatorStore.deletedRuns.purgeRuns(365, 10);
     await dbt('build');
     const afterwards = await invoices();
     expect(afterwards).toEqual(await productiveInvoices());
@@ -118,7 +118,7 @@ describe('the dbt project', () => {
     // one.
     expect(afterwards).toHaveLength(before - 6 + 5);
 
-    const table = () => bench.rows(sql`SELECT * FROM dbt.invoice_runs ORDER BY scan_id`);
+    const table = () => setup.rows(sql`SELECT * FROM dbt.invoice_runs ORDER BY scan_id`);
     const incremental = await table();
     await dbt('build', '--full-refresh');
     expect(await table()).toEqual(incremental);
@@ -126,7 +126,7 @@ describe('the dbt project', () => {
 
   it('finds the data fresh when it is, and stale when it is not', async () => {
     const complete = (ago: string) =>
-      bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() - ${ago}::interval`);
+      setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() - ${ago}::interval`);
     await complete('1 minute');
     expect(await dbt('source', 'freshness')).toContain('PASS freshness of scanfeed.sync_status');
     await complete('2 hours');
@@ -134,23 +134,23 @@ describe('the dbt project', () => {
   });
 
   it('finds the data stale when one of two feeds is', async () => {
-    await bench.takeFeed({ name: 'other' });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now()`);
+    await setup.takeFeed({ name: 'other' });
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now()`);
     expect(await dbt('source', 'freshness')).toContain('PASS freshness of scanfeed.sync_status');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = NULL WHERE name = 'other'`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = NULL WHERE name = 'other'`);
     await expect(dbt('source', 'freshness')).rejects.toThrow('ERROR STALE freshness of scanfeed.sync_status');
-    await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'other'`);
+    await setup.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'other'`);
   });
 
   it('builds its models, and shows the views, over the worst documents', async () => {
-    await storeWorstDocuments(bench);
-    expect(await grantReader(bench.connection, READER)).toBe(true); // the views are new
-    await bench.rows(sql`GRANT SELECT ON public.called_functions TO ${sql.id(READER)}`);
+    await storeWorstDocuments(setup);
+    expect(await grantReader(setup.connection, READER)).toBe(true); // the views are new
+    await setup.rows(sql`GRANT SELECT ON public.called_functions TO ${sql.id(READER)}`);
     await dbt('build');
     expect(await invoices()).toEqual(await productiveInvoices());
     // Not all: dbt takes some seconds for each.
     const shownViews = /changes|productive_runs|functions|document_rechnung(_liste)?$/;
-    const relations = (await readRelations(bench)).filter(({ name }) => shownViews.test(name));
+    const relations = (await readRelations(setup)).filter(({ name }) => shownViews.test(name));
     expect(relations).toHaveLength(5);
     for (const { name, rows } of relations) {
       const shown = await dbt('show', '--inline', `SELECT * FROM ${name}`, '--limit', '10000', '--output', 'json');

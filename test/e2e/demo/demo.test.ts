@@ -4,29 +4,29 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { useProgram } from '../../support/program/setup.js';
 
-const bench = useProgram();
+const setup = useProgram();
 
 /** Occupies a port until the test ends. */
 async function takePort(port: number, host = '127.0.0.1'): Promise<number> {
   const server = createServer().listen(port, host);
   await once(server, 'listening').catch(() => {}); // taken already
-  bench.afterwards(() => server.close());
+  setup.afterwards(() => server.close());
   return port || (server.address() as AddressInfo).port;
 }
 
 async function makeFolder(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-demo-'));
-  bench.afterwards(() => rm(directory, { recursive: true, force: true }));
+  setup.afterwards(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
 async function startDemo(env: Readonly<Record<string, string>>) {
   const directory = await makeFolder();
-  const { url } = await bench.createDatabase();
-  return { directory, demo: bench.program(['demo', '--directory', directory], { DATABASE_URL: url, ...env }) };
+  const { url } = await setup.createDatabase();
+  return { directory, demo: setup.program(['demo', '--directory', directory], { DATABASE_URL: url, ...env }) };
 }
 
 test('serves the status page on another port when the default port is in use', async () => {
@@ -53,8 +53,8 @@ test('serves the configured address, and ends without an error when its folder i
 
 test('serves the pages and the emulated service where --host says', async () => {
   const directory = await makeFolder();
-  const { url } = await bench.createDatabase();
-  const demo = bench.program(['demo', '--directory', directory, '--host', '0.0.0.0'], { DATABASE_URL: url });
+  const { url } = await setup.createDatabase();
+  const demo = setup.program(['demo', '--directory', directory, '--host', '0.0.0.0'], { DATABASE_URL: url });
   const printed =
     /^Emulated service at http:\/\/127\.0\.0\.1:(\d+)\/v1, [\s\S]*^Status page http:\/\/127\.0\.0\.1:(\d+)\/[\s\S]*^up to date: /m;
   await eventually(() => demo.stdout, { timeout: 60_000 }).toMatch(printed);
@@ -66,7 +66,7 @@ test('serves the pages and the emulated service where --host says', async () => 
 });
 
 test('reports when it cannot listen on the configured address', async () => {
-  const demo = bench.program(['demo', '--directory', await makeFolder()], { SCANFEED_ADMIN_HOST: '192.0.2.1' });
+  const demo = setup.program(['demo', '--directory', await makeFolder()], { SCANFEED_ADMIN_HOST: '192.0.2.1' });
   expect(await demo.exited).toEqual({ code: 1, signal: null });
   expect(demo.stderr).toBe(
     'scanfeed: cannot listen on 192.0.2.1; choose another address with --host or SCANFEED_ADMIN_HOST\n',
@@ -88,7 +88,7 @@ test('reports when its folder cannot be created', async () => {
   const directory = await makeFolder();
   const file = join(directory, 'taken');
   await writeFile(file, '');
-  const demo = bench.program(['demo', '--directory', file], {});
+  const demo = setup.program(['demo', '--directory', file], {});
   expect(await demo.exited).toEqual({ code: 1, signal: null });
   expect(demo.stderr).toBe(`scanfeed: cannot write to ${file} (EEXIST); choose another folder with --directory\n`);
 });

@@ -78,10 +78,10 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
   describe('typed views of documents', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
-    const bench = useStore(provided);
+    const setup = useStore(provided);
 
     it('are built, and lose the rows of a run, when documents are stored and the run is erased', async () => {
-      await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
+      await (await setup.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
       const database = openTestDatabase(bouncer.url);
       const connection = connectStore(database, TEST_SCHEMA);
       const done = await Promise.all([1, 2, 3].map(() => refreshReports(connection, 'scanfeed_nobody')));
@@ -91,23 +91,23 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
       const erased = await createDeletedRuns(connection).erase(['a']);
       expect(erased).toMatchObject([{ scanId: 'a', stored: true }]);
       await database.close();
-      expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
+      expect(await setup.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
     });
   });
 
   describe('a listener with a direct connection', () => {
     const provided = useDatabase(MIGRATED);
-    const bench = useStore(useBouncer(provided));
+    const setup = useStore(useBouncer(provided));
     const listener = useChangeListener(provided);
 
     it('hears one notification through PgBouncer after a page is committed, and none when it is delivered again', async () => {
-      const feed = await bench.takeFeed();
+      const feed = await setup.takeFeed();
       const page = ['a', 'b'].map((scanId) => entryJson({ scanId }));
       await feed.commit(page);
-      const last = await notifyChanges(bench.connection, null);
+      const last = await notifyChanges(setup.connection, null);
       expect(await listener.sent()).toEqual(['']);
       await feed.commit(page);
-      expect(await notifyChanges(bench.connection, last)).toBe(last);
+      expect(await notifyChanges(setup.connection, last)).toBe(last);
       expect(await listener.sent()).toEqual([]);
     });
   });
@@ -115,11 +115,11 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
   describe('a feed of 2,000 runs', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
-    const bench = useStore(provided);
+    const setup = useStore(provided);
     let feed: OracleFeed;
     let client: ServiceClient;
     beforeEach(async () => {
-      await bench.rows(sql`TRUNCATE ${tables.runs}, ${tables.feeds}, ${tables.runHistory}`);
+      await setup.rows(sql`TRUNCATE ${tables.runs}, ${tables.feeds}, ${tables.runHistory}`);
       feed = await startOracleFeed();
       client = new ServiceClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
     });
@@ -141,13 +141,13 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
       const before = await sessions(bouncer.url);
       const { failures } = await follow();
       expect(failures).toEqual([]);
-      await feed.expectStored(bench);
+      await feed.expectStored(setup);
       const after = await sessions(bouncer.url);
       expect(after).toEqual(before);
       expect(after.flatMap(({ prepared, locks, temporary }) => [prepared, locks, temporary])).toEqual(
         Array.from({ length: 3 * POOL_SIZE }, () => 0),
       );
-      const open = await bench.rows(sql`
+      const open = await setup.rows(sql`
         SELECT FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
           AND backend_type = 'client backend'`);
@@ -166,7 +166,7 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
       await disruption.settled();
       expect(kills).toBe(5);
       expect(failures.length).toBeGreaterThan(0);
-      await feed.expectStored(bench);
+      await feed.expectStored(setup);
     });
 
     it('is stored as the oracle expects when the server terminates the sessions of the pool repeatedly', async () => {
@@ -185,37 +185,37 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
       await disruption.settled();
       console.info(`${ended} sessions of PgBouncer terminated, ${failures.length} failures, all 2,000 runs stored`);
       expect(ended).toBeGreaterThan(5);
-      await feed.expectStored(bench);
+      await feed.expectStored(setup);
     });
   });
 
   describe('the standby of two replicas', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
-    const bench = useStore(provided);
+    const setup = useStore(provided);
 
     it('takes over when the leader releases its lease', async () => {
       const a = replica('a', bouncer.url);
       await a.leads;
       const b = replica('b', bouncer.url);
       await b.standsBy;
-      expect((await bench.store.readStatus('shared')).leaseHolder).toBe('a');
+      expect((await setup.store.readStatus('shared')).leaseHolder).toBe('a');
       await a.stop();
       await b.leads;
-      expect((await bench.store.readStatus('shared')).leaseHolder).toBe('b');
+      expect((await setup.store.readStatus('shared')).leaseHolder).toBe('b');
       await b.reachesEnd;
       await b.stop();
-      expect((await bench.store.readStatus('shared')).leaseHolder).toBeNull();
+      expect((await setup.store.readStatus('shared')).leaseHolder).toBeNull();
     });
 
     it('takes over, and the former leader cannot renew its lease, when the leader stops responding', async () => {
-      const silent = await bench.store.acquireLease(
+      const silent = await setup.store.acquireLease(
         { ...engineContext(partsOf(bouncer.url).parts).settings.identity, name: 'silent' },
         'silent',
       );
       const b = replica('b', bouncer.url, 'silent');
       await b.leads;
-      expect(silent && (await bench.isHeld(silent))).toBe(false);
+      expect(silent && (await setup.isHeld(silent))).toBe(false);
       await b.reachesEnd;
       await b.stop();
     });

@@ -15,27 +15,27 @@ import {
 } from '../../support/worst-documents.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 /** Roles are shared by the whole server. */
 const READER = `scanfeed_clients_reader_${process.pid}`;
 const LOGIN = `scanfeed_clients_${process.pid}`;
 let relations: readonly Relation[] = [];
 
 beforeAll(async () => {
-  await storeWorstDocuments(bench);
-  expect(await grantReader(bench.connection, READER)).toBe(true);
+  await storeWorstDocuments(setup);
+  expect(await grantReader(setup.connection, READER)).toBe(true);
   // JDBC refuses the few iterations with which the server of the tests hashes passwords. PostgreSQL 15 cannot choose.
-  await bench.database.sql.transaction().execute(async (tx) => {
+  await setup.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT set_config(name, '4096', true) FROM pg_settings WHERE name = 'scram_iterations'`.execute(tx);
     await sql`CREATE ROLE ${sql.id(LOGIN)} LOGIN PASSWORD 'secret' IN ROLE ${sql.id(READER)}`.execute(tx);
     await sql`GRANT SELECT ON public.called_functions TO ${sql.id(READER)}`.execute(tx);
   });
-  relations = await readRelations(bench);
+  relations = await readRelations(setup);
 });
 afterAll(async () => {
   for (const role of [LOGIN, READER]) {
-    await bench.rows(sql`DROP OWNED BY ${sql.id(role)}`);
-    await bench.rows(sql`DROP ROLE ${sql.id(role)}`);
+    await setup.rows(sql`DROP OWNED BY ${sql.id(role)}`);
+    await setup.rows(sql`DROP ROLE ${sql.id(role)}`);
   }
 });
 

@@ -28,7 +28,7 @@ interface Setup {
   readonly lookup?: LookupFunction;
 }
 
-async function setup({ ratio = 1, lookup, ...options }: Setup = {}) {
+async function setUp({ ratio = 1, lookup, ...options }: Setup = {}) {
   const collector = await startCollector(options);
   onTestFinished(collector.close);
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
@@ -39,7 +39,7 @@ async function setup({ ratio = 1, lookup, ...options }: Setup = {}) {
 }
 
 test('sends the life of a page as spans, with numbers and times and nothing else', async () => {
-  const { collector, clock, lines, open } = await setup();
+  const { collector, clock, lines, open } = await setUp();
   const tracer = open();
   clock.advance(1_335);
   tracer.pageStored(JOINED, 'invoices');
@@ -84,7 +84,7 @@ test('sends the life of a page as spans, with numbers and times and nothing else
 });
 
 test('takes headers, name and attributes from the standard variables', async () => {
-  const { collector, open } = await setup();
+  const { collector, open } = await setUp();
   vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-tenant=documents');
   vi.stubEnv('OTEL_SERVICE_NAME', 'invoices-feed');
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=staging');
@@ -99,7 +99,7 @@ test('takes headers, name and attributes from the standard variables', async () 
 });
 
 test('logs how many spans a collector refused, without what it answered', async () => {
-  const { lines, open } = await setup({ status: 400 });
+  const { lines, open } = await setUp({ status: 400 });
   const tracer = open();
   tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
@@ -109,7 +109,7 @@ test('logs how many spans a collector refused, without what it answered', async 
 });
 
 test('does not wait longer than its time for a collector that does not answer', async () => {
-  const { clock } = await setup();
+  const { clock } = await setUp();
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
   const { logger } = recordingLogger();
   const waits: number[] = [];
@@ -126,7 +126,7 @@ test('looks up the collector as the process looks up other hosts, so that a sile
     names.push(name);
     callback(null, [{ address: '127.0.0.1', family: 4 }]);
   };
-  const { collector, open } = await setup({ lookup });
+  const { collector, open } = await setUp({ lookup });
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url.replace('127.0.0.1', 'collector.test'));
   const tracer = open();
   tracer.pageStored(JOINED, 'invoices');
@@ -136,7 +136,7 @@ test('looks up the collector as the process looks up other hosts, so that a sile
 });
 
 test('sends all spans of a share of the pages', async () => {
-  const { collector, open } = await setup({ ratio: 0.25 });
+  const { collector, open } = await setUp({ ratio: 0.25 });
   const tracer = open();
   for (let page = 0; page < 200; page += 1) tracer.pageStored(JOINED, 'invoices');
   await tracer.close();

@@ -7,17 +7,17 @@ import { untilWaiting } from '../../support/lock-waits.js';
 import { type CommitStatement, notingCommits } from '../../support/noted-commits.js';
 import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const HOUR = 3_600_000;
 const AT_END = { end: 'yes' as const, polledAt: 0, completeUpTo: null, lastDeliveredAt: null };
 
 const row = async (scanId: string) =>
-  (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
+  (await setup.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
 
 /** A store that records its commit statements before they are sent, at a monotonic time that the test sets. */
 function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatement[]) => {} } = {}) {
   const sent: CommitStatement[] = [];
-  const database = notingCommits(bench.database, (statement) => {
+  const database = notingCommits(setup.database, (statement) => {
     sent.push(statement);
     note(sent);
   });
@@ -27,10 +27,10 @@ function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatemen
 
 describe('two feeds that store the same scans at the same time', () => {
   it('complete the row when the second has more values', async () => {
-    const bare = await bench.takeFeed({ name: 'bare' });
-    const full = await bench.takeFeed({ name: 'full' });
+    const bare = await setup.takeFeed({ name: 'bare' });
+    const full = await setup.takeFeed({ name: 'full' });
     const [one, two] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => bare.counts(entriesOf({ shared: {} })),
       () => full.counts(entriesOf({ shared: { markdown: '# Rechnung' }, alone: {} }), { to: 'on' }),
     );
@@ -39,14 +39,14 @@ describe('two feeds that store the same scans at the same time', () => {
     // The other one was stored by the first commit and only filled.
     expect(two).toMatchObject({ stored: ['alone'] });
     expect(await row('shared')).toMatchObject({ markdown: '# Rechnung', feed: 'full' });
-    expect(await bench.store.readPosition('full')).toMatchObject({ cursor: 'on' });
+    expect(await setup.store.readPosition('full')).toMatchObject({ cursor: 'on' });
   });
 
   it('count the entry of the second correctly when it is unchanged, in conflict, stale or newer', async () => {
-    const a = await bench.takeFeed({ name: 'a' });
-    const b = await bench.takeFeed({ name: 'b' });
+    const a = await setup.takeFeed({ name: 'a' });
+    const b = await setup.takeFeed({ name: 'b' });
     const [, two] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => a.counts(entriesOf({ same: {}, other: { data: { a: 1 } }, old: { revision: 2 }, newer: {} })),
       () => b.counts(entriesOf({ same: {}, other: { data: { a: 2 } }, old: {}, newer: { revision: 2 } })),
     );
@@ -55,25 +55,25 @@ describe('two feeds that store the same scans at the same time', () => {
   });
 
   it('judge a loaded result again when another commit has overtaken it', async () => {
-    const a = await bench.takeFeed({ name: 'a' });
-    const b = await bench.takeFeed({ name: 'b' });
+    const a = await setup.takeFeed({ name: 'a' });
+    const b = await setup.takeFeed({ name: 'b' });
     const result = (over: Fields) => pageOf(entriesOf({ loaded: over })).batch;
     const [, two] = await concurrently(
-      bench.database.sql,
-      () => bench.store.commitResults(a.lease, result({})),
-      () => bench.store.commitResults(b.lease, result({ markdown: '# Rechnung' })),
+      setup.database.sql,
+      () => setup.store.commitResults(a.lease, result({})),
+      () => setup.store.commitResults(b.lease, result({ markdown: '# Rechnung' })),
     );
     expect(two).toMatchObject({ counts: { updated: 1, stale: 0 } });
     expect(await row('loaded')).toMatchObject({ markdown: '# Rechnung' });
   });
 
   it('quarantine nothing when the second finds its run stored', async () => {
-    const a = await bench.takeFeed({ name: 'a' });
-    const b = await bench.takeFeed({ name: 'b' });
+    const a = await setup.takeFeed({ name: 'a' });
+    const b = await setup.takeFeed({ name: 'b' });
     const [, tried] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => a.counts(entriesOf({ tried: {} })),
-      () => bench.store.tryEntries(b.lease, pageOf(entriesOf({ tried: {}, untouched: {} })).batch),
+      () => setup.store.tryEntries(b.lease, pageOf(entriesOf({ tried: {}, untouched: {} })).batch),
     );
     expect(tried).toBeUndefined();
     expect(await row('untouched')).toBeUndefined();
@@ -82,13 +82,13 @@ describe('two feeds that store the same scans at the same time', () => {
   it('retry the whole statement with current ages when it was overtaken', async () => {
     const time = { now: 0 };
     const { store, sent } = notingStore({ time });
-    const one = await bench.takeFeed({ name: 'early' });
+    const one = await setup.takeFeed({ name: 'early' });
     const two = await takeFeed(store, testFeed({ name: 'late' }));
     for (const until of [HOUR, 2 * HOUR]) {
       sent.splice(0);
       const entries = entriesOf({ [`met at ${until}`]: {} });
       const [, outcome] = await concurrently(
-        bench.database.sql,
+        setup.database.sql,
         () => one.commit(entries),
         () => two.commit(entries, { freshness: AT_END }),
         () => {
@@ -97,7 +97,7 @@ describe('two feeds that store the same scans at the same time', () => {
       );
       expect(outcome).toMatchObject({ asOf: { readAt: until } });
       expect(sent).toEqual(['page', 'page']);
-      const [late] = await bench.rows(
+      const [late] = await setup.rows(
         sql<{ age: string }>`SELECT extract(epoch FROM clock_timestamp() - data_complete_as_of) * 1000 AS age
           FROM ${tables.feeds} WHERE name = 'late'`,
       );
@@ -107,10 +107,10 @@ describe('two feeds that store the same scans at the same time', () => {
 
   it('raise the revision in the first try when the stored one is lower', async () => {
     const { store, sent } = notingStore();
-    const a = await bench.takeFeed({ name: 'a' });
+    const a = await setup.takeFeed({ name: 'a' });
     const b = await takeFeed(store, testFeed({ name: 'b' }));
     const [one, two] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => a.counts(entriesOf({ overtakes: {} })),
       () => b.counts(entriesOf({ overtakes: { revision: 2 } })),
     );
@@ -124,18 +124,18 @@ describe('two feeds that store the same scans at the same time', () => {
 
   it('judge an entry again before the position moves when its row was raised', async () => {
     const { store, sent } = notingStore();
-    const a = await bench.takeFeed({ name: 'a' });
+    const a = await setup.takeFeed({ name: 'a' });
     const b = await takeFeed(store, testFeed({ name: 'b' }));
     await a.counts(entriesOf({ raised: {} }));
     const [one, two] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => a.counts(entriesOf({ raised: { revision: 2 } })),
       () => b.counts(entriesOf({ raised: { revision: 2, markdown: '# Rechnung' } }), { to: 'on' }),
     );
     expect(sent).toEqual(['page', 'page']);
     expect([one, two]).toMatchObject([{ updated: 1 }, { updated: 1, stale: 0 }]);
     expect(await row('raised')).toMatchObject({ revision: 2, markdown: '# Rechnung', feed: 'b' });
-    expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'on' });
+    expect(await setup.store.readPosition('b')).toMatchObject({ cursor: 'on' });
   });
 
   it('judge an entry again when a writer outside scanfeed has raised its row', async () => {
@@ -143,10 +143,10 @@ describe('two feeds that store the same scans at the same time', () => {
     const feed = await takeFeed(store, testFeed({ name: 'waiting' }));
     await feed.commit(entriesOf({ held: {} }));
     sent.splice(0);
-    const { counts } = await bench.database.sql.transaction().execute(async (tx) => {
+    const { counts } = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`UPDATE ${tables.runs} SET revision = 3, test_mode_revision = 3 WHERE scan_id = 'held'`.execute(tx);
       const begun = feed.counts(entriesOf({ held: { revision: 2 }, 'not held': {} }));
-      await untilWaiting(bench.database.sql, 1);
+      await untilWaiting(setup.database.sql, 1);
       return { counts: begun };
     });
     expect(await counts).toMatchObject({ inserted: 1, stale: 1, updated: 0 });
@@ -160,25 +160,25 @@ describe('two feeds that store the same scans at the same time', () => {
         if (length === 2) throw cut;
       },
     });
-    const a = await bench.takeFeed({ name: 'a' });
+    const a = await setup.takeFeed({ name: 'a' });
     const b = await takeFeed(store, testFeed({ name: 'b' }));
-    const before = await bench.store.readPosition('b');
+    const before = await setup.store.readPosition('b');
     const page = entriesOf({ cut: { markdown: '# Rechnung' }, 'cut off': {} });
     const [, refused] = await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => a.counts(entriesOf({ cut: {} })),
       () => b.counts(page).catch((error: unknown) => error),
     );
     expect(refused).toBe(cut);
     expect(await row('cut off')).toBeUndefined();
-    expect(await bench.store.readPosition('b')).toEqual(before);
+    expect(await setup.store.readPosition('b')).toEqual(before);
     expect(await b.counts(page)).toMatchObject({ inserted: 1, updated: 1 });
   });
 });
 
 describe('a commit to a table that others have changed', () => {
   it('fails after five tries and keeps the position when a trigger skips the row', async () => {
-    const { sql: db } = bench.database;
+    const { sql: db } = setup.database;
     await sql`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`.execute(db);
     await sql`CREATE TRIGGER swallow BEFORE INSERT ON ${tables.runs} FOR EACH ROW WHEN (NEW.scan_id = 'swallowed')
       EXECUTE FUNCTION swallow()`.execute(db);
@@ -192,14 +192,14 @@ describe('a commit to a table that others have changed', () => {
       message: expect.stringContaining('a trigger or row security policy on'),
     });
     expect(sent).toEqual(Array(5).fill('page'));
-    expect(await bench.store.readPosition('swallowing')).toMatchObject({ cursor: null });
+    expect(await setup.store.readPosition('swallowing')).toMatchObject({ cursor: null });
     expect(await row('neighbour')).toBeUndefined();
     await sql`DROP FUNCTION swallow CASCADE`.execute(db);
     expect(await feed.counts(page)).toMatchObject({ inserted: 2 });
   });
 
   it('fails with a data error when a unique index refuses a value', async () => {
-    const { sql: db } = bench.database;
+    const { sql: db } = setup.database;
     await sql`CREATE UNIQUE INDEX theirs ON ${tables.runs} (file_name) WHERE file_name = 'unique.pdf'`.execute(db);
     const { store, sent } = notingStore();
     const feed = await takeFeed(store, testFeed({ name: 'indexed' }));

@@ -7,13 +7,13 @@ import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 import { claimNothing, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 /** A store whose calls wait for each other until `release`, and the number of its transactions. */
 function batchingStore() {
   const waiting: (() => void)[] = [];
   let transactions = 0;
-  const store = createStore(bench.database, {
+  const store = createStore(setup.database, {
     ...{ schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null },
     monotonic: () => performance.now(),
     batching: { waitMs: () => 100, sleep: () => new Promise((resolve) => waiting.push(resolve)) },
@@ -34,11 +34,11 @@ const poll = (lease: LeaseGrant, over: Partial<PageCommit> = {}): PageCommit => 
   ...over,
 });
 
-const take = async (name: string, store = bench.store) => (await takeFeed(store, testFeed({ name }))).lease;
+const take = async (name: string, store = setup.store) => (await takeFeed(store, testFeed({ name }))).lease;
 
 const feedRow = async (name: string) =>
   (
-    await bench.rows(sql<{ cursor: string | null; complete: Date | null; ended: Date | null }>`
+    await setup.rows(sql<{ cursor: string | null; complete: Date | null; ended: Date | null }>`
       SELECT cursor, data_complete_as_of AS complete, end_reached_at AS ended FROM ${tables.feeds} WHERE name = ${name}`)
   )[0];
 
@@ -61,7 +61,7 @@ describe('polls of several feeds that are committed together', () => {
     const lags = [ofA, ofB, ofC].map((outcome) => (outcome?.kind === 'committed' ? outcome.asOf.lagMs : 'fenced'));
     expect(lags).toEqual([expect.any(Number), expect.any(Number), null]);
     expect(Number(lags[0]) - Number(lags[1])).toBeCloseTo(later - earlier, -3);
-    const noted = await bench.rows(sql`SELECT feed, cursor FROM ${tables.cursorHistory} ORDER BY feed`);
+    const noted = await setup.rows(sql`SELECT feed, cursor FROM ${tables.cursorHistory} ORDER BY feed`);
     expect(noted).toEqual([
       { feed: 'a', cursor: 'it"s, {a} \\ ü' },
       { feed: 'b', cursor: 'b-1' },
@@ -72,9 +72,9 @@ describe('polls of several feeds that are committed together', () => {
   it('claim nothing for a feed whose lease was lost or whose cursor was moved, and are not fenced for the others', async () => {
     const { store, release } = batchingStore();
     const [held, lost, moved] = [await take('held'), await take('lost'), await take('moved')];
-    await bench.store.releaseLease(lost);
-    await takeFeed(bench.store, testFeed({ name: 'lost' }), 'another process');
-    await bench.store.movePosition(moved, null, { cursor: 'elsewhere', since: null });
+    await setup.store.releaseLease(lost);
+    await takeFeed(setup.store, testFeed({ name: 'lost' }), 'another process');
+    await setup.store.movePosition(moved, null, { cursor: 'elsewhere', since: null });
     const outcomes = [held, lost, moved].map((lease) => store.commitPage(poll(lease)));
     release();
     const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind);
@@ -86,7 +86,7 @@ describe('polls of several feeds that are committed together', () => {
   it('do not wait for a feed that another transaction has locked, which is committed once it is unlocked', async () => {
     const { store, release } = batchingStore();
     const [free, locked] = [await take('free'), await take('locked')];
-    const other = await bench.connection.db.startTransaction().execute();
+    const other = await setup.connection.db.startTransaction().execute();
     try {
       await sql`SELECT FROM ${tables.feeds} WHERE name = 'locked' FOR NO KEY UPDATE`.execute(other);
       const [ofFree, ofLocked] = [free, locked].map((lease) => store.commitPage(poll(lease, { to: 'on' })));
@@ -104,18 +104,18 @@ describe('polls of several feeds that are committed together', () => {
   it('all fail, and move no feed, when the statement fails', async () => {
     const { store, release } = batchingStore();
     const leases = [await take('one'), await take('two')];
-    await bench.rows(sql`ALTER TABLE ${tables.cursorHistory} RENAME TO hidden`);
+    await setup.rows(sql`ALTER TABLE ${tables.cursorHistory} RENAME TO hidden`);
     const outcomes = leases.map((lease) => store.commitPage(poll(lease, { to: 'on' })));
     release();
     const settled = await Promise.allSettled(outcomes);
-    await bench.rows(sql`ALTER TABLE ${sql.id(TEST_SCHEMA, 'hidden')} RENAME TO cursor_history`);
+    await setup.rows(sql`ALTER TABLE ${sql.id(TEST_SCHEMA, 'hidden')} RENAME TO cursor_history`);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect([await feedRow('one'), await feedRow('two')]).toMatchObject([{ cursor: null }, { cursor: null }]);
   });
 
   it('do not delay a page with entries', async () => {
     const { store } = batchingStore();
-    const { lease } = await takeFeed(bench.store, testFeed({ name: 'busy' }));
+    const { lease } = await takeFeed(setup.store, testFeed({ name: 'busy' }));
     const { entries, quarantine } = checkEntries(rawPage(pageJson([entryJson({ scanId: 'new' })], 'on')));
     expect(await store.commitPage({ ...poll(lease), batch: batchOf(entries), quarantine })).toMatchObject({
       kind: 'committed',
@@ -126,9 +126,9 @@ describe('polls of several feeds that are committed together', () => {
 
 it('plans the commit of a poll without entries only at first', async () => {
   const lease = await take('at rest');
-  for (let polls = 0; polls < 12; polls += 1) await bench.store.commitPage(poll(lease));
+  for (let polls = 0; polls < 12; polls += 1) await setup.store.commitPage(poll(lease));
   // Of the only connection: the statements run one after the other.
-  const plans = await bench.rows(sql<{
+  const plans = await setup.rows(sql<{
     generic: number;
   }>`SELECT generic_plans::int AS generic FROM pg_prepared_statements
     WHERE statement LIKE '%WITH sent AS%' AND custom_plans + generic_plans >= 12`);

@@ -3,20 +3,20 @@ import { describe, expect, it } from 'vitest';
 import { entryJson, raw } from '../../support/entries.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 /** A separate scan id for each test. */
 const newScan = () => `scan-${++scans}`;
 
 describe('quarantine', () => {
   const entriesOf = (scanId: string) =>
-    bench.rows(
+    setup.rows(
       sql<{ state: string; times_seen: number; payload: Buffer }>`
         SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scanId} ORDER BY id`,
     );
 
   it('stores the whole entry once when it is delivered repeatedly', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     const bad = entryJson({ scanId, status: 'archived', data: { n: raw('1.10') } });
     expect(await feed.counts([bad, bad])).toMatchObject({ quarantined: 1 });
@@ -28,14 +28,14 @@ describe('quarantine', () => {
   });
 
   it('does not count an entry when it is the original of a repaired one', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const repaired = entryJson({ scanId: newScan(), partnerName: raw('"a\\u0000"') });
     expect(await feed.counts([repaired])).toMatchObject({ inserted: 1, quarantined: 0 });
     expect(await feed.counts([repaired])).toMatchObject({ unchanged: 1, quarantined: 0 });
   });
 
   it('closes an entry when the same or a newer revision is stored', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const [same, newer, together] = [newScan(), newScan(), newScan()];
     const bad = (scanId: string) => entryJson({ scanId, status: 'archived' });
     await feed.commit([bad(same), bad(newer)]);
@@ -50,12 +50,12 @@ describe('quarantine', () => {
 
 describe('an entry with a repaired and a refused copy on one page', () => {
   it('is open when it is not stored yet, and repaired when it is', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     const entry = { scanId, revision: 1, detail: '', payload: Buffer.from('{}') };
     const open = { ...entry, reason: 'refused', state: 'open' } as const;
     const repaired = { ...entry, reason: 'text', state: 'repaired' } as const;
-    const states = () => bench.rows(sql`SELECT state, reason FROM ${tables.quarantine} WHERE scan_id = ${scanId}`);
+    const states = () => setup.rows(sql`SELECT state, reason FROM ${tables.quarantine} WHERE scan_id = ${scanId}`);
     await feed.commit([], { quarantine: [repaired, open] });
     expect(await states()).toEqual([{ state: 'open', reason: 'refused' }]);
     await feed.commit([entryJson({ scanId })], { quarantine: [repaired] });

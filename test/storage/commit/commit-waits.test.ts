@@ -8,11 +8,11 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const HOUR = 3_600_000;
 
 /** A store whose monotonic time the test sets. */
-function storeAt(time: { now: number }, database = bench.database) {
+function storeAt(time: { now: number }, database = setup.database) {
   const settings = {
     schema: TEST_SCHEMA,
     pendingRetryMs: 30_000,
@@ -29,7 +29,7 @@ const polledAt = (at: number): FreshnessClaim => ({
 });
 const completeAsOf = async (feed: string) =>
   (
-    await bench.rows(sql<{ age_ms: number; at: Date }>`
+    await setup.rows(sql<{ age_ms: number; at: Date }>`
       SELECT data_complete_as_of AS at,
         extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS age_ms
       FROM ${tables.feeds} WHERE name = ${feed}`)
@@ -43,11 +43,11 @@ describe('freshness', () => {
   it('does not include the wait when the commit waited for a lock', async () => {
     const time = { now: 0 };
     const feed = await takeFeed(storeAt(time), testFeed({ name: 'locked' }));
-    const held = await bench.database.sql.transaction().execute(async (tx) => {
+    const held = await setup.database.sql.transaction().execute(async (tx) => {
       // Changes the row like another commit: a lock alone would not make the statement read its times again.
       await sql`UPDATE ${tables.feeds} SET last_poll_at = clock_timestamp() WHERE name = 'locked'`.execute(tx);
       const commit = feed.commit([entryJson({ scanId: 'locked' })], { freshness: polledAt(time.now) });
-      await untilWaiting(bench.database.sql, 1);
+      await untilWaiting(setup.database.sql, 1);
       time.now = HOUR;
       const { rows } = await sql<{ now: Date }>`SELECT clock_timestamp() AS now FROM pg_sleep(0.1)`.execute(tx);
       return { commit, at: rows[0]?.now ?? new Date(0) };
@@ -80,10 +80,10 @@ describe('freshness', () => {
   it('does not include the wait when a page writes nothing', async () => {
     const time = { now: 0 };
     const feed = await takeFeed(storeAt(time), testFeed({ name: 'empty' }));
-    const held = await bench.database.sql.transaction().execute(async (tx) => {
+    const held = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.feeds} WHERE name = 'empty' FOR UPDATE`.execute(tx);
       const commit = feed.commit([], { freshness: polledAt(time.now) });
-      await untilWaiting(bench.database.sql, 1);
+      await untilWaiting(setup.database.sql, 1);
       time.now = HOUR;
       return { commit };
     });

@@ -5,17 +5,17 @@ import { entryJson } from '../../support/entries.js';
 import { passRows } from '../../support/passes.js';
 import { type TestFeed, tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
-  feed = await bench.takeFeed();
+  await setup.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
+  feed = await setup.takeFeed();
 });
 
 const delivered = (day: number) => new Date(Date.UTC(2026, 2, day));
 /** Makes the stored positions older: they are stored at most every five minutes, and a test cannot move the clock. */
-const letTimePass = () => bench.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at - interval '1 hour'`);
+const letTimePass = () => setup.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at - interval '1 hour'`);
 /** Commits a page up to each cursor, named after the day of its delivery in March, and stores the position. */
 async function readUpTo(...days: readonly number[]): Promise<void> {
   for (const day of days) {
@@ -28,13 +28,13 @@ async function readUpTo(...days: readonly number[]): Promise<void> {
   }
 }
 async function rewind(to: Partial<RewindTarget>): Promise<void> {
-  expect(await bench.operatorStore.feeds.rewind('default', { positionId: null, since: null, ...to })).toBe(true);
-  feed = await bench.takeFeed();
+  expect(await setup.operatorStore.feeds.rewind('default', { positionId: null, since: null, ...to })).toBe(true);
+  feed = await setup.takeFeed();
 }
-const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;
-const readTo = async () => (await bench.store.readEarlierPositions('default')).deliveredUpTo;
+const offered = async () => (await setup.store.readEarlierPositions('default')).cursors;
+const readTo = async () => (await setup.store.readEarlierPositions('default')).deliveredUpTo;
 const positionId = async (cursor: string) =>
-  (await bench.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
+  (await setup.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
     ?.id ?? '';
 
 describe('earlier positions of a feed', () => {
@@ -46,9 +46,9 @@ describe('earlier positions of a feed', () => {
 
   it('are not offered when they were rejected before', async () => {
     await readUpTo(1, 2, 3);
-    await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null });
+    await setup.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null });
     expect(await offered()).toEqual(['day-1']);
-    await bench.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null });
+    await setup.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null });
     expect(await offered()).toEqual([]);
   });
 
@@ -58,11 +58,11 @@ describe('earlier positions of a feed', () => {
   ])('are gone with their feed when it is %s: a feed that starts over must not skip entries', async (_, end) => {
     await readUpTo(1, 2, 3);
     const pass = { kind: 'full', since: null, until: delivered(3), completeAsOf: delivered(3) } as const;
-    expect(await bench.store.beginPass(feed.lease, pass)).not.toBeNull();
-    await bench.rows(end);
-    feed = await bench.takeFeed();
+    expect(await setup.store.beginPass(feed.lease, pass)).not.toBeNull();
+    await setup.rows(end);
+    feed = await setup.takeFeed();
     expect(await offered()).toEqual([]);
-    expect(await passRows(bench, 'default')).toEqual([]);
+    expect(await passRows(setup, 'default')).toEqual([]);
   });
 
   it('are limited to twenty when there are more', async () => {
@@ -73,11 +73,11 @@ describe('earlier positions of a feed', () => {
   });
 
   it('are pruned when the feed keeps moving', async () => {
-    await bench.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
+    await setup.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
       SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
     const counts = () =>
-      bench.rows(sql`SELECT feed, count(*)::int FROM ${tables.cursorHistory} GROUP BY feed ORDER BY feed`);
-    await bench.store.movePosition(feed.lease, null, { cursor: 'x', since: null });
+      setup.rows(sql`SELECT feed, count(*)::int FROM ${tables.cursorHistory} GROUP BY feed ORDER BY feed`);
+    await setup.store.movePosition(feed.lease, null, { cursor: 'x', since: null });
     expect(await counts()).toEqual([
       { feed: 'default', count: 300 },
       { feed: 'other', count: 310 },
@@ -93,7 +93,7 @@ describe('earlier positions after a rewind', () => {
   it('are those up to the target and those stored since when it went to a position', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({ positionId: await positionId('day-2') });
-    expect(await bench.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
+    expect(await setup.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
     expect(await offered()).toEqual(['day-1']);
     expect(await readTo()).toEqual(delivered(2));
     await readUpTo(3);
@@ -123,7 +123,7 @@ describe('earlier positions after a rewind', () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({});
     await readUpTo(5, 6);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET delivered_up_to = ${delivered(9)}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET delivered_up_to = ${delivered(9)}`);
     const fifth = await positionId('day-5');
     await rewind({ positionId: fifth });
     expect(await readTo()).toEqual(delivered(5));

@@ -4,7 +4,7 @@ import { entryJson, type Fields, raw } from '../../support/entries.js';
 import { feedAtEnd, nextPass, passCommit } from '../../support/passes.js';
 import { claimNothing, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 describe('the end of the feed', () => {
   const pending = { data: undefined, resultTruncated: true };
@@ -25,7 +25,7 @@ describe('the end of the feed', () => {
   it.each(['feed', 'pass'] as const)(
     'is claimed by the commit of a page that may be the end of a %s only when it brings nothing new',
     async (reading) => {
-      const own = await feedAtEnd(bench, { name: `end-${reading}` });
+      const own = await feedAtEnd(setup, { name: `end-${reading}` });
       const claims: unknown[] = [];
       for (const [description, fields] of pages) {
         const entries = [entryJson({ scanId: reading, ...fields })];
@@ -41,10 +41,10 @@ describe('the end of the feed', () => {
 
   /** Commits a page of the feed's backfill, which is requested if there is none. */
   const commitPassPage = async (lease: LeaseGrant, entries: readonly string[]) => {
-    await bench.operatorStore.passes.requestBackfill(lease.feed, { since: null, until: new Date() });
-    const pass = await nextPass(bench, lease.feed, 'backfill');
-    const outcome = await bench.store.commitPass(passCommit(lease, pass, { end: 'ifNothingNew' }, entries));
-    const { finishedAt } = (await bench.operatorStore.passes.find(pass.id)) ?? {};
+    await setup.operatorStore.passes.requestBackfill(lease.feed, { since: null, until: new Date() });
+    const pass = await nextPass(setup, lease.feed, 'backfill');
+    const outcome = await setup.store.commitPass(passCommit(lease, pass, { end: 'ifNothingNew' }, entries));
+    const { finishedAt } = (await setup.operatorStore.passes.find(pass.id)) ?? {};
     if (outcome.kind === 'committed') expect(finishedAt !== null).toBe(outcome.endClaimed);
     return outcome;
   };

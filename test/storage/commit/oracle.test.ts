@@ -39,11 +39,11 @@ describe.each([
   ['plain', MIGRATED],
   ['partitioned', PARTITIONED],
 ])('a %s table of runs', (_, preparation) => {
-  const bench = useStore(useDatabase(preparation));
+  const setup = useStore(useDatabase(preparation));
 
   it(`matches an independent oracle when ${DELIVERIES} deliveries of ${SCANS} scans came in any order`, async () => {
-    const total = await syncToTheEnd(feed.emulator, bench.store, 'default');
-    await feed.expectStored(bench);
+    const total = await syncToTheEnd(feed.emulator, setup.store, 'default');
+    await feed.expectStored(setup);
     expect(total).toMatchObject({ inserted: SCANS, quarantined: 0, conflicts: 0 });
     expect(total.inserted + total.updated + total.unchanged + total.stale).toBe(DELIVERIES);
   });

@@ -10,23 +10,23 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { connectionOf, MIGRATED, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 
 type Page = Readonly<Record<string, Fields>>;
 
 /** Commits two consecutive pages of a feed so that the second statement has begun before the first one has ended. */
 async function overlapping(name: string, first: Page, second: Page) {
-  const feed = await bench.takeFeed({ name });
+  const feed = await setup.takeFeed({ name });
   return concurrently(
-    bench.database.sql,
+    setup.database.sql,
     () => feed.counts(entriesOf(first), { from: null, to: 'one' }),
     () => feed.counts(entriesOf(second), { from: 'one', to: 'two' }),
   );
 }
 
 const runsOf = (feed: string) =>
-  bench.rows(sql`SELECT scan_id, revision, markdown FROM ${tables.runs} WHERE feed = ${feed} ORDER BY change_seq`);
-const cursorOf = async (feed: string) => (await bench.store.readPosition(feed)).cursor;
+  setup.rows(sql`SELECT scan_id, revision, markdown FROM ${tables.runs} WHERE feed = ${feed} ORDER BY change_seq`);
+const cursorOf = async (feed: string) => (await setup.store.readPosition(feed)).cursor;
 
 describe('the commit of a page that begins before the one of the page before has ended', () => {
   it('waits for it and continues from its cursor', async () => {
@@ -41,7 +41,7 @@ describe('the commit of a page that begins before the one of the page before has
     expect(two).toMatchObject({ inserted: 0, updated: 1 });
     expect(await runsOf('raised')).toMatchObject([{ scan_id: 'corrected', revision: 2 }]);
     const history = sql`SELECT revision FROM ${tables.runHistory} WHERE scan_id = 'corrected'`;
-    expect(await bench.rows(history)).toEqual([{ revision: 1 }]);
+    expect(await setup.rows(history)).toEqual([{ revision: 1 }]);
   });
 
   it('writes nothing for what the page before stored, and fills in what it lacks', async () => {
@@ -56,7 +56,7 @@ describe('the commit of a page that begins before the one of the page before has
   });
 
   it('leaves a run as it is when the page before has filled in the same value', async () => {
-    const bare = await bench.takeFeed({ name: 'bare' });
+    const bare = await setup.takeFeed({ name: 'bare' });
     await bare.commit(entriesOf({ filled: {} }));
     const filled = { filled: { markdown: '# Rechnung' } };
     const [one, two] = await overlapping('twice', filled, filled);
@@ -68,11 +68,11 @@ describe('the commit of a page that begins before the one of the page before has
   });
 
   it('is fenced when the page before was not committed', async () => {
-    const feed = await bench.takeFeed({ name: 'failed' });
-    const failing = await bench.connection.db.startTransaction().execute();
+    const feed = await setup.takeFeed({ name: 'failed' });
+    const failing = await setup.connection.db.startTransaction().execute();
     await sql`UPDATE ${tables.feeds} SET cursor = 'one' WHERE name = 'failed'`.execute(failing);
     const second = feed.commit(entriesOf({ never: {} }), { from: 'one', to: 'two' });
-    await untilWaiting(bench.database.sql, 1);
+    await untilWaiting(setup.database.sql, 1);
     await failing.rollback().execute();
     expect(await second).toEqual({ kind: 'fenced' });
     expect(await cursorOf('failed')).toBeNull();
@@ -80,7 +80,7 @@ describe('the commit of a page that begins before the one of the page before has
   });
 
   it('is repeated without a failed poll when the isolation level does not let it wait', async () => {
-    const { sql: db } = bench.database;
+    const { sql: db } = setup.database;
     const service = new ModelService();
     for (let n = 0; n < 100; n += 1) service.feed.push(entryJson({ scanId: `strict-${n}` }));
     const strict = { ...connectionOf(given.url), options: '-c default_transaction_isolation=repeatable\\ read' };

@@ -8,7 +8,7 @@ import { syncToTheEnd } from '../../support/sync-to-the-end.js';
 const DELIVERIES = 3_000;
 
 // WAL is counted per server, and other tests write to the shared one.
-const bench = useStore(useServerOfItsOwn());
+const setup = useStore(useServerOfItsOwn());
 const given = randomDeliveries(2_000, DELIVERIES, 0.05, 20_261_121);
 let emulator: Emulator;
 
@@ -20,17 +20,17 @@ beforeAll(async () => {
 afterAll(() => emulator.close());
 
 const systemColumns = () =>
-  bench.rows(sql`SELECT scan_id, xmin::text, xmax::text, ctid::text FROM ${tables.runs} ORDER BY scan_id`);
+  setup.rows(sql`SELECT scan_id, xmin::text, xmax::text, ctid::text FROM ${tables.runs} ORDER BY scan_id`);
 const walPosition = async () =>
   (
-    await bench.rows(sql<{ bytes: string }>`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS bytes`)
+    await setup.rows(sql<{ bytes: string }>`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS bytes`)
   )[0];
 
 it('a history writes no row, no lock and hardly any WAL when it is delivered again', async () => {
-  await syncToTheEnd(emulator, bench.store, 'default');
-  await syncToTheEnd(emulator, bench.store, 'again'); // once, so that hint bits and the like are settled
+  await syncToTheEnd(emulator, setup.store, 'default');
+  await syncToTheEnd(emulator, setup.store, 'again'); // once, so that hint bits and the like are settled
   const [columns, before] = [await systemColumns(), await walPosition()];
-  const total = await syncToTheEnd(emulator, bench.store, 'once more');
+  const total = await syncToTheEnd(emulator, setup.store, 'once more');
   const wal = Number((await walPosition())?.bytes) - Number(before?.bytes);
   expect(await systemColumns()).toEqual(columns);
   expect(total).toMatchObject({ inserted: 0, updated: 0 });

@@ -7,9 +7,9 @@ import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { checkedPage, rawRun } from '../../support/pages.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
-const commitEntries = (entries: readonly string[], to: string) => commitAsEngine(bench, pageJson(entries, to), to);
+const commitEntries = (entries: readonly string[], to: string) => commitAsEngine(setup, pageJson(entries, to), to);
 
 describe('a value that PostgreSQL refuses', () => {
   it.each([
@@ -21,33 +21,33 @@ describe('a value that PostgreSQL refuses', () => {
     const entries = Array.from({ length: 20 }, (_, n) => (n === 7 ? bad : entryJson({ scanId: scan(n) })));
     const counts = await commitEntries(entries, name);
     expect(counts).toMatchObject({ inserted: 19, quarantined: 1 });
-    const [kept] = await bench.rows(
+    const [kept] = await setup.rows(
       sql<{ payload: Buffer }>`SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scan(7)}`,
     );
     expect(kept).toMatchObject({ reason: 'refused', state: 'open', revision: 1 });
     expect(kept?.payload.toString()).toBe(bad);
-    expect((await bench.store.readPosition('default')).cursor).toBe(name);
+    expect((await setup.store.readPosition('default')).cursor).toBe(name);
   });
 
   it('quarantines the second entry when two are refused only together', async () => {
-    await bench.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
+    await setup.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
     const entries = [1, 2, 3].map((n) => entryJson({ scanId: `together ${n}`, fileName: n === 2 ? 'x' : 'twice.pdf' }));
     const counts = await commitEntries(entries, 'together');
     expect(counts).toMatchObject({ inserted: 2, quarantined: 1 });
-    expect(await bench.rows(sql`SELECT scan_id FROM ${tables.quarantine} WHERE scan_id LIKE 'together%'`)).toEqual([
+    expect(await setup.rows(sql`SELECT scan_id FROM ${tables.quarantine} WHERE scan_id LIKE 'together%'`)).toEqual([
       { scan_id: 'together 3' },
     ]);
-    await bench.rows(sql`DROP INDEX ${sql.id('scanfeed', 'one_name')}`);
+    await setup.rows(sql`DROP INDEX ${sql.id('scanfeed', 'one_name')}`);
   });
 
   it('quarantines the entry when a deferred constraint refuses it', async () => {
-    await bench.rows(sql`CREATE TABLE known_files (name text PRIMARY KEY)`);
-    await bench.rows(sql`INSERT INTO known_files VALUES ('a.pdf')`);
-    await bench.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
+    await setup.rows(sql`CREATE TABLE known_files (name text PRIMARY KEY)`);
+    await setup.rows(sql`INSERT INTO known_files VALUES ('a.pdf')`);
+    await setup.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
       DEFERRABLE INITIALLY DEFERRED NOT VALID`);
     const entries = [1, 2].map((n) => entryJson({ scanId: `deferred ${n}`, fileName: n === 1 ? 'a.pdf' : 'b.pdf' }));
     expect(await commitEntries(entries, 'deferred')).toMatchObject({ inserted: 1, quarantined: 1 });
-    await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
+    await setup.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
   });
 
   it.each([
@@ -58,15 +58,15 @@ describe('a value that PostgreSQL refuses', () => {
     ],
     ['ALTER partner_name SET NOT NULL', 'ALTER partner_name DROP NOT NULL', 'NOT NULL of runs.partner_name'],
   ])('names the constraint when one was added to the table: %s', async (add, drop, name) => {
-    const alter = (change: string) => bench.rows(sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`);
-    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    const alter = (change: string) => setup.rows(sql`ALTER TABLE ${tables.runs} ${sql.raw(change)}`);
+    await setup.rows(sql`DELETE FROM ${tables.runs}`);
     await alter(add);
     const partnerName = name === 'partner_known' ? 'unbekannt' : null;
     const entries = [entryJson({ scanId: `good ${name}` }), entryJson({ scanId: `bad ${name}`, partnerName })];
     expect(await commitEntries(entries, name)).toMatchObject({ inserted: 1, quarantined: 1 });
     await alter(drop);
     expect(
-      await bench.rows(sql`SELECT reason, detail FROM ${tables.quarantine} WHERE scan_id = ${`bad ${name}`}`),
+      await setup.rows(sql`SELECT reason, detail FROM ${tables.quarantine} WHERE scan_id = ${`bad ${name}`}`),
     ).toEqual([{ reason: 'constraint', detail: `constraint ${name} of the database` }]);
   });
 
@@ -74,7 +74,7 @@ describe('a value that PostgreSQL refuses', () => {
     const scanId = 'two-revisions';
     const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];
     await commitEntries(entries, 'two');
-    expect(await bench.rows(sql`SELECT revision FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual([
+    expect(await setup.rows(sql`SELECT revision FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual([
       { revision: 1 },
     ]);
   });
@@ -82,10 +82,10 @@ describe('a value that PostgreSQL refuses', () => {
 
 it('searches for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
-  const { lease } = await bench.takeFeed();
+  const { lease } = await setup.takeFeed();
   const tryEntries = () => Promise.reject(new Error('must not be called'));
   const page = checkedPage(pageJson([entryJson()]));
-  const store = { ...bench.store, tryEntries, commitPage: () => Promise.reject(lost) };
+  const store = { ...setup.store, tryEntries, commitPage: () => Promise.reject(lost) };
   const stored = storeAlone(page, store, lease, null);
   await expect(stored).rejects.toBe(lost);
 });
@@ -107,8 +107,8 @@ it('keeps no repaired original of a result when the result is refused and its fe
     committed.push({ batch, quarantine });
     return { kind: 'fenced' } as const;
   };
-  const { lease } = await bench.takeFeed();
+  const { lease } = await setup.takeFeed();
   const tryEntries = (_: unknown, batch: EntryBatch) => refuseAnswers(batch);
-  await storeAlone({ ...page, entries }, { ...bench.store, tryEntries, commitPage }, lease, null);
+  await storeAlone({ ...page, entries }, { ...setup.store, tryEntries, commitPage }, lease, null);
   expect(committed).toMatchObject([{ batch: [{ pending: 'invalid_result' }], quarantine: [] }]);
 });

@@ -10,7 +10,7 @@ import { rawPage, rawRun } from '../../support/pages.js';
 import { tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 /** A separate scan id for each run. */
 const newScan = () => `test-mode-${++scans}`;
@@ -25,7 +25,7 @@ interface Row {
 }
 
 async function rowOf(scanId: string): Promise<Row | undefined> {
-  const [row] = await bench.rows(sql<Row>`
+  const [row] = await setup.rows(sql<Row>`
     SELECT run.revision, run.partner_test_mode AS mode, test_mode_revision AS of, pending_reason AS pending, productive
     FROM ${tables.runs} AS run JOIN scanfeed.judged_runs USING (scan_id) WHERE scan_id = ${scanId}`);
   return row;
@@ -33,7 +33,7 @@ async function rowOf(scanId: string): Promise<Row | undefined> {
 
 const counted = async (feed: string) =>
   (
-    await bench.rows(sql<{ n: number }>`
+    await setup.rows(sql<{ n: number }>`
       SELECT runs_with_earlier_test_mode::int AS n FROM scanfeed_reporting.sync_status WHERE feed = ${feed}`)
   )[0]?.n;
 
@@ -70,7 +70,7 @@ function expected(deliveries: readonly Delivery[]): Row {
 
 describe('the test mode of a run', () => {
   it('is that of the highest revision that states it, in any order, on one page or on several', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     await fc.assert(
       fc.asyncProperty(fc.array(delivery, { minLength: 1, maxLength: 6 }), async (deliveries) => {
         const scanId = newScan();
@@ -85,20 +85,20 @@ describe('the test mode of a run', () => {
           expect(inserted + updated + unchanged + stale).toBe(page.length);
         }
         expect(await rowOf(scanId)).toEqual(expected(deliveries));
-        const written = await bench.rows(sql`SELECT xmin, xmax FROM ${tables.runs} WHERE scan_id = ${scanId}`);
+        const written = await setup.rows(sql`SELECT xmin, xmax FROM ${tables.runs} WHERE scan_id = ${scanId}`);
         for (const page of pages) await feed.commit(page);
-        expect(await bench.rows(sql`SELECT xmin, xmax FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual(written);
+        expect(await setup.rows(sql`SELECT xmin, xmax FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual(written);
       }),
       { numRuns: cases(30, 500) },
     );
   });
 
   it('is all that a lower revision adds to a run, of whichever feed', async () => {
-    const [feed, other] = [await bench.takeFeed(), await bench.takeFeed({ name: 'lower' })];
+    const [feed, other] = [await setup.takeFeed(), await setup.takeFeed({ name: 'lower' })];
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined, partnerName: undefined })]);
     const others = async () =>
-      bench.rows(sql`
+      setup.rows(sql`
         SELECT to_jsonb(run) - ARRAY['partner_test_mode', 'test_mode_revision', 'result_state', 'pending_reason', 'pending_since',
           'next_try_at', 'synced_at', 'change_seq'] AS run FROM ${tables.runs} AS run WHERE scan_id = ${scanId}`);
     const before = await others();
@@ -115,12 +115,12 @@ describe('the test mode of a run', () => {
   });
 
   it('stays true, and is counted, when the single run does not state it either', async () => {
-    const feed = await bench.takeFeed({ name: 'counted' });
+    const feed = await setup.takeFeed({ name: 'counted' });
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined })]);
     expect(await counted('counted')).toBe(1);
-    const asked = await storeResult(bench.store, feed.lease, answer(scanId, 2, { partnerTestMode: undefined }));
+    const asked = await storeResult(setup.store, feed.lease, answer(scanId, 2, { partnerTestMode: undefined }));
     expect(asked).toMatchObject({ kind: 'stored' });
     const settled = { revision: 2, mode: true, of: 1, pending: null, productive: false };
     expect(await rowOf(scanId)).toEqual(settled);
@@ -135,11 +135,11 @@ describe('the test mode of a run', () => {
   });
 
   it.each([true, false])('is %j when the single run says so', async (partnerTestMode) => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined })]);
-    await storeResult(bench.store, feed.lease, answer(scanId, 2, { partnerTestMode }));
+    await storeResult(setup.store, feed.lease, answer(scanId, 2, { partnerTestMode }));
     expect(await rowOf(scanId)).toMatchObject({
       mode: partnerTestMode,
       of: 2,
@@ -149,20 +149,20 @@ describe('the test mode of a run', () => {
   });
 
   it('stays true when asking failed once and the answer then contradicts the entry', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined })]);
     const failed = { scanId, revision: 2, reason: 'processing', nextTryInMs: 0 } as const;
-    await bench.store.postponePending(feed.lease, [failed]);
+    await setup.store.postponePending(feed.lease, [failed]);
     expect(await rowOf(scanId)).toMatchObject({ mode: true, of: 1, pending: 'test_mode_unknown' });
     const other = answer(scanId, 2, { partnerTestMode: undefined, data: { another: true } });
-    expect(await storeResult(bench.store, feed.lease, other)).toMatchObject({ kind: 'stored' });
+    expect(await storeResult(setup.store, feed.lease, other)).toMatchObject({ kind: 'stored' });
     expect(await rowOf(scanId)).toEqual({ revision: 2, mode: true, of: 1, pending: null, productive: false });
   });
 
   it('is not asked for again when the answer of a truncated entry leaves it out', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     const fields = { scanId, revision: 2, partnerTestMode: undefined };
@@ -176,7 +176,7 @@ describe('the test mode of a run', () => {
   });
 
   it('is not asked for when a failed run or a run without data leaves it out', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const [failed, empty] = [newScan(), newScan()];
     for (const scanId of [failed, empty]) await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     const left = { revision: 2, partnerTestMode: undefined };
@@ -187,23 +187,23 @@ describe('the test mode of a run', () => {
   });
 
   it('is kept when the run has expired and a later revision leaves it out', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     const old = '2020-01-01T00:00:00Z';
     await feed.commit([entryJson({ scanId, partnerTestMode: true, deliveredAt: old, completedAt: old })]);
-    await bench.operatorStore.deletedRuns.purgeRuns(365, 1_000);
+    await setup.operatorStore.deletedRuns.purgeRuns(365, 1_000);
     expect(await rowOf(scanId)).toBeUndefined();
     await feed.commit([entryJson({ scanId, revision: 2, partnerTestMode: undefined })]);
     expect(await rowOf(scanId)).toMatchObject({ revision: 2, mode: true, of: 1, productive: false });
   });
 
   it('is kept when two feeds write the revision that states it and the one that does not at the same moment', async () => {
-    const [one, two] = [await bench.takeFeed({ name: 'one' }), await bench.takeFeed({ name: 'two' })];
+    const [one, two] = [await setup.takeFeed({ name: 'one' }), await setup.takeFeed({ name: 'two' })];
     const [first, stale] = [newScan(), newScan()];
     const states = (scanId: string) => entryJson({ scanId, partnerTestMode: true });
     const leaves = (scanId: string, revision = 2) => entryJson({ scanId, revision, partnerTestMode: undefined });
     await concurrently(
-      bench.database.sql,
+      setup.database.sql,
       () => one.commit([states(first), leaves(stale, 3)]),
       () => two.commit([leaves(first), states(stale)]),
     );

@@ -9,14 +9,14 @@ import { rawPage, rawRun } from '../../support/pages.js';
 import { runRow, type TestFeed, tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 /** A separate scan id for each row. */
 const newScan = () => `union-${++scans}`;
 
 /** All columns except those that identify the row, or say when and by what it was written. */
 async function columns(scanId: string): Promise<Record<string, unknown>> {
-  const [row] = await bench.rows(runRow(scanId));
+  const [row] = await setup.rows(runRow(scanId));
   if (row === undefined) throw new Error(`${scanId} is not stored`);
   const {
     scan_id,
@@ -62,7 +62,7 @@ async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Prom
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
   await feed.commit([], { batch: batchOf([pending]) });
-  await storeResult(bench.store, feed.lease, answerTo(pending, { ...answer, scanId }));
+  await storeResult(setup.store, feed.lease, answerTo(pending, { ...answer, scanId }));
   return scanId;
 }
 
@@ -70,7 +70,7 @@ async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Prom
 async function beforeItsEntry(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
-  await storeResult(bench.store, feed.lease, answerTo(pending, { ...answer, scanId }));
+  await storeResult(setup.store, feed.lease, answerTo(pending, { ...answer, scanId }));
   await feed.commit([], { batch: batchOf([pending]) });
   return scanId;
 }
@@ -140,7 +140,7 @@ const sources = (agreeing: boolean): fc.Arbitrary<Sources> => {
 
 describe('a row', () => {
   it('is the union of entry and answer when they agree, whichever came first', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     await fc.assert(
       fc.asyncProperty(sources(true), async (given) => {
         const before = await columns(await beforeItsPage(feed, given));
@@ -161,7 +161,7 @@ describe('a row', () => {
   });
 
   it('is the same when the answer arrives before its page commits and when it arrives later, with any contents', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     await fc.assert(
       fc.asyncProperty(sources(false), async (given) => {
         expect(await columns(await inTheBackground(feed, given))).toEqual(
@@ -173,7 +173,7 @@ describe('a row', () => {
   });
 
   it('keeps what the entry says when the answer leaves out every optional field', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const entry = {
       partnerTestMode: true,
       neu: raw('1.10'),
@@ -201,12 +201,12 @@ describe('a row', () => {
         result_state: 'complete',
       });
       const productive = sql`SELECT FROM scanfeed_reporting.productive_runs WHERE scan_id = ${scanId}`;
-      expect(await bench.rows(productive)).toEqual([]);
+      expect(await setup.rows(productive)).toEqual([]);
     }
   });
 
   it('stays pending when the answer contradicts what its entry says', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const given = { entry: { data: { a: 1 } }, answer: { data: { a: 2 } } };
     for (const timing of [beforeItsPage, inTheBackground]) {
       expect(await columns(await timing(feed, given))).toMatchObject({
@@ -219,10 +219,10 @@ describe('a row', () => {
   });
 
   it('is pending again when it had no data and the feed calls the result truncated', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, data: 'no object' })]);
-    expect(await bench.store.findStored([scanId])).toMatchObject([{ complete: false }]);
+    expect(await setup.store.findStored([scanId])).toMatchObject([{ complete: false }]);
     await feed.commit([], { batch: batchOf([entryOf({ scanId })]) });
     expect(await columns(scanId)).toMatchObject({ result_state: 'pending', data: null });
     await feed.commit([entryJson({ scanId, data: { a: 1 } })]);
@@ -231,7 +231,7 @@ describe('a row', () => {
 });
 
 const changeSeq = async (scanId: string) =>
-  (await bench.rows(sql<{ n: string }>`SELECT change_seq::text AS n FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0]
+  (await setup.rows(sql<{ n: string }>`SELECT change_seq::text AS n FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0]
     ?.n;
 
 describe('the same revision with other steering fields', () => {
@@ -243,7 +243,7 @@ describe('the same revision with other steering fields', () => {
   ] as const)(
     'stores the safe value and counts a conflict when %s is first and later %j',
     async (field, [first, later], column, safe) => {
-      const feed = await bench.takeFeed();
+      const feed = await setup.takeFeed();
       const [apart, together] = [newScan(), newScan()];
       await feed.commit([entryJson({ scanId: apart, [field]: first })]);
       const before = await changeSeq(apart);
@@ -263,7 +263,7 @@ describe('the same revision with other steering fields', () => {
   );
 
   it('counts no conflict when the test mode is left out', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, partnerTestMode: true })]);
     expect(await feed.counts([entryJson({ scanId, partnerTestMode: undefined })])).toMatchObject({
@@ -276,7 +276,7 @@ describe('the same revision with other steering fields', () => {
 
 describe('entries of one scan and revision', () => {
   it('leave the same row and conflicts when they are listed on one page and on pages of their own', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const entry = fc.record({
       data: fc.constantFrom({ a: 1 }, { a: 2 }, undefined),
       markdown: fc.constantFrom('# one', '# two', undefined),
@@ -300,7 +300,7 @@ describe('entries of one scan and revision', () => {
   });
 
   it('add no markdown to the first when their data differs', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const scanId = newScan();
     const page = [entryJson({ scanId, data: { a: 1 } }), entryJson({ scanId, data: { a: 2 }, markdown: '# two' })];
     expect(await feed.counts(page)).toMatchObject({ inserted: 1, conflicts: 1 });

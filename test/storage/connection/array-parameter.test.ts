@@ -5,7 +5,7 @@ import { sliceOf } from '../../../src/core/json/ranges.js';
 import { booleanArray, integerArray, jsonbArray, textArray } from '../../../src/storage/connection/array-parameter.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const asIs = <T>(value: T) => value;
 
 /** Lengths of texts: none, short, around what is copied (8 KiB), and longer than any buffer (64 KiB). More takes a minute to send. */
@@ -32,7 +32,7 @@ it('arrive in PostgreSQL as they are, null and empty ones included', async () =>
       );
       const lengths = texts.map((each) => (each === null ? -1 : each.length));
       const flags = texts.map((each) => (each === null ? null : each.length > 3));
-      const [row] = await bench.rows(sql<Record<string, unknown>>`SELECT
+      const [row] = await setup.rows(sql<Record<string, unknown>>`SELECT
         to_jsonb(${textArray(texts, asIs)}::text[]) AS texts, -- the driver parses JSON faster than arrays
         to_jsonb(${textArray(bytes, asIs)}::text[]) AS bytes,
         (SELECT jsonb_agg(each->>'t') FROM unnest(${jsonbArray(json, asIs)}::jsonb[]) AS each) AS json,
@@ -46,7 +46,7 @@ it('arrive in PostgreSQL as they are, null and empty ones included', async () =>
 
 it('keep every digit of JSON', async () => {
   const numbers = ['12345678901234567890', '1.10', '1e400'].map((digits) => sliceOf(Buffer.from(digits)));
-  const [row] = await bench.rows(sql<{ digits: string[] }>`
+  const [row] = await setup.rows(sql<{ digits: string[] }>`
     SELECT array_agg(number::text) AS digits FROM unnest(${jsonbArray(numbers, asIs)}::jsonb[]) AS number`);
   expect(row?.digits.slice(0, 2)).toEqual(['12345678901234567890', '1.10']);
   expect(row?.digits[2]).toBe(`1${'0'.repeat(400)}`);

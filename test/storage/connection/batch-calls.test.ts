@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { batchCalls } from '../../../src/storage/connection/batch-calls.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-function setup(waitMs: () => number) {
+function setUp(waitMs: () => number) {
   const clock = new VirtualClock();
   const batches: (readonly number[])[] = [];
   const double = batchCalls(
@@ -17,7 +17,7 @@ function setup(waitMs: () => number) {
 }
 
 it('answers the calls of one wait together, each with its own answer, and later ones with the next', async () => {
-  const { clock, batches, double } = setup(() => 100);
+  const { clock, batches, double } = setUp(() => 100);
   const late = clock.pause(150).then(() => double(4));
   const answers = clock.run(Promise.all([double(1), double(2), clock.pause(99).then(() => double(3)), late]));
   expect(await answers).toEqual([2, 4, 6, 8]);
@@ -25,13 +25,13 @@ it('answers the calls of one wait together, each with its own answer, and later 
 });
 
 it('answers each call at once when there is no wait', async () => {
-  const { batches, double } = setup(() => 0);
+  const { batches, double } = setUp(() => 0);
   expect(await Promise.all([double(1), double(2)])).toEqual([2, 4]);
   expect(batches).toEqual([[1], [2]]);
 });
 
 it('fails all calls that were to be answered together, and not those after them', async () => {
-  const { clock, double } = setup(() => 100);
+  const { clock, double } = setUp(() => 100);
   const failing = Promise.allSettled([double(1), double(13)]);
   expect((await clock.run(failing)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(await clock.run(double(5))).toBe(10);

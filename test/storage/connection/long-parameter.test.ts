@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LongParameter } from '../../../src/storage/connection/long-parameter.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const VERSION = Buffer.of(1);
 
 /** JSON text in pieces of this many bytes, after the version byte of `jsonb`. */
@@ -24,7 +24,7 @@ describe('a long parameter', () => {
   ])('arrives complete when it is sent among other parameters: %s', async (_, length, size) => {
     const text = 'ß€😀"\\'.repeat(length / 10);
     const json = JSON.stringify({ text, n: 'x' });
-    const [row] = await bench.rows(sql<Record<string, unknown>>`
+    const [row] = await setup.rows(sql<Record<string, unknown>>`
       SELECT ${'before'}::text AS before, ${null}::text AS nothing,
         md5(${inPieces(json, size)}::jsonb->>'text') = md5(${text}::text) AS same,
         ${Buffer.from([0, 255])}::bytea AS bytes, ${7}::int AS number, ${['a', 'b']}::text[] AS list`);
@@ -40,7 +40,7 @@ describe('a long parameter', () => {
 
   it('leaves the connection usable when PostgreSQL refuses it', async () => {
     const broken = inPieces(`{"a":"${'x'.repeat(500_000)}`, 1_000);
-    await expect(bench.rows(sql`SELECT ${broken}::jsonb`)).rejects.toMatchObject({ action: 'data' });
-    expect(await bench.rows(sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
+    await expect(setup.rows(sql`SELECT ${broken}::jsonb`)).rejects.toMatchObject({ action: 'data' });
+    expect(await setup.rows(sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
   });
 });

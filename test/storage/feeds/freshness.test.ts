@@ -17,13 +17,13 @@ import {
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 
 const SETTINGS = { schema: TEST_SCHEMA, pendingRetryMs: 30_000, keptDays: null };
 const EMPTY = { batch: batchOf([]), quarantine: [] };
 
 const databaseTime = async () =>
-  (await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;
+  (await setup.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;
 
 /** The freshness of a commit that ends with a poll, or with the delivery of an entry, at that monotonic time. */
 const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
@@ -40,7 +40,7 @@ const take = async (store: FeedStore, name: string) => {
 };
 
 const times = async (name: string) => {
-  const [row] = await bench.rows(
+  const [row] = await setup.rows(
     sql<{
       complete: Date;
       polled: Date;
@@ -79,7 +79,7 @@ test.each([
 
 test('claims no future time when the clock of the database was set back', async () => {
   let monotonic = 0;
-  const store = createStore(bench.database, { ...SETTINGS, monotonic: () => monotonic });
+  const store = createStore(setup.database, { ...SETTINGS, monotonic: () => monotonic });
   const lease = await take(store, 'set back');
   monotonic += 3_600_000; // as much less has passed on the database's clock
   const freshness = known(monotonic - 60_000, true);
@@ -94,14 +94,14 @@ describe("the database's clock is set back", () => {
   const SET_BACK = sql`interval '60 s'`;
   /** Sets the clock of the database back for a feed and its process: all their times are now that much later. */
   const setBack = async (name: string) => {
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of + ${SET_BACK},
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of + ${SET_BACK},
       last_commit_at = last_commit_at + ${SET_BACK} WHERE name = ${name}`);
-    await bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + ${SET_BACK},
+    await setup.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + ${SET_BACK},
       expires_at = expires_at + ${SET_BACK}`);
   };
   const follow = async (name: string) => {
-    const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
-    await liveAs(bench.connection);
+    const store = createStore(setup.database, { ...SETTINGS, monotonic: () => performance.now() });
+    await liveAs(setup.connection);
     const lease = await take(store, name);
     const commit = (freshness: FreshnessClaim) =>
       store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
@@ -109,7 +109,7 @@ describe("the database's clock is set back", () => {
     await setBack(name);
     return { store, lease, commit };
   };
-  const completeAsOf = async (name: string) => (await bench.store.readStatus(name)).dataCompleteAsOf;
+  const completeAsOf = async (name: string) => (await setup.store.readStatus(name)).dataCompleteAsOf;
 
   test('claims no future time at the end of the feed', async () => {
     const { commit } = await follow('back at the end');
@@ -131,13 +131,13 @@ describe("the database's clock is set back", () => {
 
   test('claims nothing in commands and reports, also while no process leads the feed', async () => {
     await follow('back without a leader');
-    const reports = await bench.operatorStore.readFeedReports();
+    const reports = await setup.operatorStore.readFeedReports();
     expect(reports.find(({ feed }) => feed === 'back without a leader')).toMatchObject({
       ...{ dataCompleteAsOf: null, lagSeconds: null },
     });
-    expect(await bench.operatorStore.feeds.find('back without a leader')).toMatchObject({ dataCompleteAsOf: null });
+    expect(await setup.operatorStore.feeds.find('back without a leader')).toMatchObject({ dataCompleteAsOf: null });
     expect(
-      await bench.rows(sql`SELECT data_complete_as_of, lag_seconds FROM ${sql.id(`${TEST_SCHEMA}_reporting`)}.sync_status
+      await setup.rows(sql`SELECT data_complete_as_of, lag_seconds FROM ${sql.id(`${TEST_SCHEMA}_reporting`)}.sync_status
         WHERE feed = 'back without a leader'`),
     ).toEqual([{ data_complete_as_of: null, lag_seconds: Number.POSITIVE_INFINITY }]);
   });
@@ -146,9 +146,9 @@ describe("the database's clock is set back", () => {
     const [names, others] = [['forgotten', 'forgotten too'], 'of another'] as const;
     for (const name of names) await follow(name);
     const { store } = await follow(others);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_holder = 'another' WHERE name = ${others}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET lease_holder = 'another' WHERE name = ${others}`);
     await store.forgetFreshness('test');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - ${SET_BACK},
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - ${SET_BACK},
       last_commit_at = last_commit_at - ${SET_BACK} WHERE name = ANY (${[...names, others]})`);
     for (const name of names) expect(await completeAsOf(name)).toBeNull();
     expect(await completeAsOf(others)).not.toBeNull();
@@ -163,14 +163,14 @@ describe("the database's clock is set back", () => {
 
   test('lets another process take the feed at once', async () => {
     await follow('taken over');
-    expect((await bench.store.readStatus('taken over')).leaseHolder).toBeNull();
-    const taken = await bench.store.acquireLease(testFeed({ name: 'taken over' }), 'another');
+    expect((await setup.store.readStatus('taken over')).leaseHolder).toBeNull();
+    const taken = await setup.store.acquireLease(testFeed({ name: 'taken over' }), 'another');
     expect(taken).toMatchObject({ holder: 'another' });
     expect(await completeAsOf('taken over')).toBeNull();
   });
 
   test('keeps what is claimed while the clock runs on', async () => {
-    const store = createStore(bench.database, { ...SETTINGS, monotonic: () => performance.now() });
+    const store = createStore(setup.database, { ...SETTINGS, monotonic: () => performance.now() });
     const lease = await take(store, 'runs on');
     const commit = (freshness: FreshnessClaim) =>
       store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });

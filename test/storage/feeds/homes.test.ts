@@ -20,18 +20,18 @@ const provided = useDatabase({
     await database.close();
   },
 });
-const bench = useStore(provided);
+const setup = useStore(provided);
 
 /** The store of a schema, as a process opens it whose settings have the schema `home`. */
 const open = (schema: string, home = schema) =>
-  createStore(bench.database, { schema, home, pendingRetryMs: 30_000, keptDays: null, monotonic: () => 0 });
-const homeOf = (schema: string) => connectStore(bench.database, schema);
+  createStore(setup.database, { schema, home, pendingRetryMs: 30_000, keptDays: null, monotonic: () => 0 });
+const homeOf = (schema: string) => connectStore(setup.database, schema);
 const feedOf = async (schema: string, home?: string) =>
   (await open(schema, home).readFeeds(['default'])).get('default');
 
 beforeEach(async () => {
   for (const schema of SCHEMAS) {
-    for (const table of ['feeds', 'processes']) await bench.rows(sql`DELETE FROM ${sql.id(schema, table)}`);
+    for (const table of ['feeds', 'processes']) await setup.rows(sql`DELETE FROM ${sql.id(schema, table)}`);
   }
 });
 
@@ -67,7 +67,7 @@ describe('feeds in other schemas than that of the settings', () => {
   });
 
   it('store where their holder is until they are given back', async () => {
-    const stored = () => bench.rows(sql`SELECT lease_holder, lease_home FROM invoices.feeds`);
+    const stored = () => setup.rows(sql`SELECT lease_holder, lease_home FROM invoices.feeds`);
     const store = open('invoices', 'home');
     const { lease } = await takeFeed(store, testFeed(), 'a');
     expect(await stored()).toEqual([{ lease_holder: 'a', lease_home: 'home' }]);
@@ -102,7 +102,7 @@ describe('a feed of a process whose settings have another schema', () => {
       (error) => error,
     );
     const [, statement = ''] = /run (UPDATE .*)$/.exec(refusal.message) ?? [];
-    await bench.rows(sql.raw(statement));
+    await setup.rows(sql.raw(statement));
     expect(await take()).toMatchObject({ holder: 'b', epoch: 2 });
     expect(await feed.commit([entryJson()])).toEqual({ kind: 'fenced' });
   });
@@ -117,7 +117,7 @@ describe('a feed of a process whose settings have another schema', () => {
 it('a feed counts as led for a command whose settings have another home, and is not forgotten', async () => {
   await liveAs(homeOf('home'), 'a');
   await takeFeed(open('invoices', 'home'), testFeed(), 'a');
-  const command = connectStore(bench.database, 'invoices');
+  const command = connectStore(setup.database, 'invoices');
   expect((await createFeeds(command).find('default'))?.leader).toBe('a');
   expect(await forgetFeed(command, 'default', null)).toBe(false);
 });

@@ -9,7 +9,7 @@ import { settingsWith } from '../../support/settings.js';
 import { MIGRATED, tables, testFeed, useStore } from '../../support/store.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 
 /** The parts of a process with one connection for commits. */
 function openProcess() {
@@ -64,10 +64,10 @@ it('renews the lease of the process when all connections for feeds wait for a lo
   const { leases, signal, isRenewed, close } = openProcess();
   leases.follow('default');
   await leases.nextRead(signal);
-  const taking = await bench.database.sql.transaction().execute(async (tx) => {
+  const taking = await setup.database.sql.transaction().execute(async (tx) => {
     await sql`LOCK TABLE ${tables.feeds}`.execute(tx);
     const takes = ['one', 'two', 'three'].map((name) => leases.take(testFeed({ name }), null, signal));
-    await untilWaiting(bench.database.sql, 2);
+    await untilWaiting(setup.database.sql, 2);
     await isRenewed();
     return { takes: Promise.allSettled(takes) };
   });

@@ -8,9 +8,9 @@ import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { passCommit } from '../../support/passes.js';
 import { liveAs, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore();
-const take = (holder: string) => bench.store.acquireLease(testFeed(), holder);
-const live = (holder: string) => liveAs(bench.connection, holder);
+const setup = useStore();
+const take = (holder: string) => setup.store.acquireLease(testFeed(), holder);
+const live = (holder: string) => liveAs(setup.connection, holder);
 /** Takes the feed, which must be possible. */
 async function lead(holder: string): Promise<LeaseGrant> {
   await live(holder);
@@ -20,16 +20,16 @@ async function lead(holder: string): Promise<LeaseGrant> {
 }
 /** The clock of the database decides which process is alive, and a test cannot move it. */
 const kill = (holder: string) =>
-  bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
+  setup.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
     expires_at = clock_timestamp() - interval '1 millisecond' WHERE holder = ${holder}`);
 const unusableFor = (holder: string, schema: string) =>
-  createProcesses(bench.connection).renewProcess({
+  createProcesses(setup.connection).renewProcess({
     ...{ holder, feeds: 1, unusable: [schema], ttlMs: 30_000 },
   });
 
 beforeEach(async () => {
-  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-  await bench.rows(sql`DELETE FROM ${tables.processes}`);
+  await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+  await setup.rows(sql`DELETE FROM ${tables.processes}`);
 });
 
 describe('the lease of a feed', () => {
@@ -37,7 +37,7 @@ describe('the lease of a feed', () => {
 
   it.each([
     ['is new', async () => {}],
-    ['was given back', async () => bench.store.releaseLease(await lead('old'))],
+    ['was given back', async () => setup.store.releaseLease(await lead('old'))],
     ['has a dead holder', async () => kill((await lead('old')).holder)],
   ])('goes to one process when several take it at once and it %s', async (_, prepare) => {
     await prepare();
@@ -55,29 +55,29 @@ describe('the lease of a feed', () => {
     await lead('a');
     await live('b');
     expect(await take('b')).toBeNull();
-    expect((await bench.store.readFeeds(['default'])).get('default')).toMatchObject({ holder: 'a', epoch: 1 });
+    expect((await setup.store.readFeeds(['default'])).get('default')).toMatchObject({ holder: 'a', epoch: 1 });
   });
 
   it.each([
     ['has expired', () => kill('a')],
-    ['is missing', () => bench.rows(sql`TRUNCATE ${tables.processes}`)],
+    ['is missing', () => setup.rows(sql`TRUNCATE ${tables.processes}`)],
     [
       'was renewed before the clock was set back',
       () =>
-        bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + interval '1 minute',
+        setup.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at + interval '1 minute',
           expires_at = expires_at + interval '1 minute'`),
     ],
     ['names the schema of the feed as unusable', () => unusableFor('a', TEST_SCHEMA)],
   ])('goes to another process when the row of its holder %s', async (_, end) => {
     await live('a');
-    const leader = await takeFeed(bench.store, testFeed(), 'a');
+    const leader = await takeFeed(setup.store, testFeed(), 'a');
     await end();
     await live('b');
     const taken = await take('b');
     expect(taken).toMatchObject({ holder: 'b', epoch: 2 });
     expect(await leader.commit([entryJson()])).toEqual({ kind: 'fenced' });
-    await bench.store.releaseLease(leader.lease);
-    expect((await bench.store.readStatus('default')).leaseHolder).toBe('b');
+    await setup.store.releaseLease(leader.lease);
+    expect((await setup.store.readStatus('default')).leaseHolder).toBe('b');
   });
 
   it('stays with its holder when that names another schema as unusable', async () => {
@@ -88,26 +88,26 @@ describe('the lease of a feed', () => {
   });
 
   it('lets its holder commit while nobody has taken it, even when its row in `processes` has expired', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     await kill(feed.lease.holder);
     expect(await feed.counts([entryJson({ scanId: 'late' })])).toMatchObject({ inserted: 1 });
   });
 
   it('lets only the later holder write when the database has lost commits and grants an epoch twice', async () => {
-    const old = await bench.takeFeed({ start: 'now' });
-    await bench.rows(sql`DELETE FROM ${tables.feeds}`); // the first grant is lost, and with it where the feed starts
-    const later = await takeFeed(bench.store, testFeed(), 'later');
+    const old = await setup.takeFeed({ start: 'now' });
+    await setup.rows(sql`DELETE FROM ${tables.feeds}`); // the first grant is lost, and with it where the feed starts
+    const later = await takeFeed(setup.store, testFeed(), 'later');
     expect(later.lease.epoch).toBe(old.lease.epoch);
     expect(await old.commit([entryJson()])).toEqual({ kind: 'fenced' });
-    expect(await bench.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null })).toBe(false);
-    await bench.store.releaseLease(old.lease);
+    expect(await setup.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null })).toBe(false);
+    await setup.store.releaseLease(old.lease);
     expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
   });
 
   it('is not waited for when a commit locks its row', async () => {
     await lead('a');
     await kill('a');
-    const locked = await bench.database.sql.transaction().execute(async (tx) => {
+    const locked = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
       return take('b');
     });
@@ -116,25 +116,25 @@ describe('the lease of a feed', () => {
   });
 
   it('is free at once when it is released', async () => {
-    await bench.store.releaseLease(await lead('a'));
+    await setup.store.releaseLease(await lead('a'));
     expect(await take('b')).toMatchObject({ holder: 'b' });
   });
 });
 
 describe('the start of a feed', () => {
-  const startOf = async () => (await bench.store.readPosition('default')).since;
+  const startOf = async () => (await setup.store.readPosition('default')).since;
 
   it('is kept when the feed was started before', async () => {
     const start = new Date('2026-01-01T00:00:00Z');
-    await bench.store.acquireLease(testFeed({ start }), 'a');
-    await bench.store.acquireLease(testFeed({ start: 'beginning' }), 'a');
+    await setup.store.acquireLease(testFeed({ start }), 'a');
+    await setup.store.acquireLease(testFeed({ start: 'beginning' }), 'a');
     expect(await startOf()).toEqual(start);
-    expect(await bench.rows(sql`SELECT complete_from FROM ${tables.feeds}`)).toEqual([{ complete_from: start }]);
+    expect(await setup.rows(sql`SELECT complete_from FROM ${tables.feeds}`)).toEqual([{ complete_from: start }]);
   });
 
   it('is an hour before the first start when only new runs are wanted', async () => {
-    await bench.store.acquireLease(testFeed({ start: 'now' }), 'a');
-    const [row] = await bench.rows(
+    await setup.store.acquireLease(testFeed({ start: 'now' }), 'a');
+    const [row] = await setup.rows(
       sql`SELECT created_at - start_since BETWEEN interval '1 hour' AND interval '61 minutes' AS right FROM ${tables.feeds}`,
     );
     expect(row).toEqual({ right: true });
@@ -143,19 +143,19 @@ describe('the start of a feed', () => {
   it('is the beginning of the history when nothing else is set', async () => {
     await take('a');
     expect(await startOf()).toBeNull();
-    const rows = await bench.rows(sql`SELECT complete_from::text FROM ${tables.feeds}`);
+    const rows = await setup.rows(sql`SELECT complete_from::text FROM ${tables.feeds}`);
     expect(rows).toEqual([{ complete_from: '-infinity' }]);
   });
 });
 
 describe('another base URL', () => {
   it('is refused with the remedy when the feed has been read', async () => {
-    await bench.store.releaseLease(await lead('a'));
-    await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
-    const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b');
+    await setup.store.releaseLease(await lead('a'));
+    await setup.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
+    const elsewhere = setup.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b');
     await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', action: 'hold' });
     await expect(elsewhere).rejects.toThrow('run `scanfeed forget default`');
-    expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
+    expect((await setup.store.readStatus('default')).leaseHolder).toBeNull();
     expect(await take('a')).toMatchObject({ epoch: 2 });
   });
 });
@@ -163,33 +163,33 @@ describe('another base URL', () => {
 it('another base URL is accepted when nothing was read from the old one', async () => {
   await take('a');
   const moved = testFeed({ baseUrl: 'https://corrected.test/v1' });
-  expect(await bench.store.acquireLease(moved, 'a')).toMatchObject({ epoch: 2 });
-  expect(await bench.rows(sql`SELECT base_url FROM ${tables.feeds}`)).toEqual([{ base_url: moved.baseUrl }]);
+  expect(await setup.store.acquireLease(moved, 'a')).toMatchObject({ epoch: 2 });
+  expect(await setup.rows(sql`SELECT base_url FROM ${tables.feeds}`)).toEqual([{ base_url: moved.baseUrl }]);
 });
 
 describe('changed filters', () => {
   const everything = UNFILTERED;
   const row = async () =>
     (
-      await bench.rows(
+      await setup.rows(
         sql<Record<string, unknown>>`
           SELECT complete_from::text, filters_widened_at IS NOT NULL AS widened FROM ${tables.feeds}`,
       )
     )[0];
   const reachTheEnd = () =>
-    bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now(), end_reached_at = now()`);
+    setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now(), end_reached_at = now()`);
 
   it('are returned with the previous ones when they change', async () => {
     expect(await take('a')).toMatchObject({ filtersBefore: null });
     expect(await take('a')).toMatchObject({ filtersBefore: null });
     const failed = { ...testFeed().filters, status: ['failed'] } as const;
-    expect(await bench.store.acquireLease(testFeed({ filters: failed }), 'a')).toMatchObject({
+    expect(await setup.store.acquireLease(testFeed({ filters: failed }), 'a')).toMatchObject({
       filtersBefore: testFeed().filters,
     });
   });
 
   it('keep the complete range when they include less', async () => {
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     await reachTheEnd();
     await take('a');
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
@@ -197,7 +197,7 @@ describe('changed filters', () => {
 
   it('keep the complete range when they include more before anything was read', async () => {
     await take('a');
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
   });
 
@@ -208,10 +208,10 @@ describe('changed filters', () => {
     'make the data complete from now on when they include more, freshness is unknown and the feed has %s',
     async (_, has) => {
       await take('a');
-      await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
-      const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
-      await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
-      const rows = await bench.rows(sql`
+      await setup.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
+      const [{ now } = { now: new Date(0) }] = await setup.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
+      await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
+      const rows = await setup.rows(sql`
       SELECT complete_from >= ${now} AND filters_widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
       expect(rows).toEqual([{ right: true }]);
     },
@@ -221,10 +221,10 @@ describe('changed filters', () => {
     'make the data complete from now on when they include more than the filters before: %s',
     async (_, now) => {
       for (const [description, before] of VARIOUS_FILTERS) {
-        await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-        await bench.store.acquireLease(testFeed({ filters: before }), 'a');
+        await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+        await setup.store.acquireLease(testFeed({ filters: before }), 'a');
         await reachTheEnd();
-        await bench.store.acquireLease(testFeed({ filters: now }), 'a');
+        await setup.store.acquireLease(testFeed({ filters: now }), 'a');
         const widened = runsOnlyIn(now, before).length > 0;
         expect({ description, ...(await row()) }).toMatchObject({ description, widened });
       }
@@ -232,27 +232,27 @@ describe('changed filters', () => {
   );
 
   it.each(Object.keys(UNFILTERED))('hid nothing by %s when an earlier version stored them without it', async (name) => {
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     await reachTheEnd();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET filters = filters - ${name}::text`);
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    await setup.rows(sql`UPDATE ${tables.feeds} SET filters = filters - ${name}::text`);
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ widened: false });
   });
 
   it('include more when a later version stored them with a filter that this one does not have', async () => {
     const later = { ...everything, later: 'x' } as FeedFilters;
-    await bench.store.acquireLease(testFeed({ filters: later }), 'a');
+    await setup.store.acquireLease(testFeed({ filters: later }), 'a');
     await reachTheEnd();
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     expect(await row()).toMatchObject({ widened: true });
   });
 
   it("make the data complete from the last delivery on when they include more and the service's clock is ahead", async () => {
     await take('a');
     const ahead = sql`date_trunc('hour', now()) + interval '2 hours'`;
-    await bench.rows(sql`UPDATE ${tables.feeds} SET cursor = 'x', last_delivered_at = ${ahead}`);
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
-    expect(await bench.rows(sql`SELECT complete_from = last_delivered_at AS right FROM ${tables.feeds}`)).toEqual([
+    await setup.rows(sql`UPDATE ${tables.feeds} SET cursor = 'x', last_delivered_at = ${ahead}`);
+    await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
+    expect(await setup.rows(sql`SELECT complete_from = last_delivered_at AS right FROM ${tables.feeds}`)).toEqual([
       { right: true },
     ]);
   });
@@ -260,22 +260,22 @@ describe('changed filters', () => {
   it('make the data complete from now on when they include more, until a full pass has finished', async () => {
     await take('a');
     await reachTheEnd();
-    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
-    const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a');
+    expect((await setup.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
+    const lease = await setup.store.acquireLease(testFeed({ filters: everything }), 'a');
     if (lease === null) throw new Error('no lease');
     expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
-    expect(await bench.store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
+    expect(await setup.store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
     const begun = { kind: 'full', since: null, until: new Date(), completeAsOf: new Date() } as const;
-    expect(await bench.store.beginPass(lease, begun)).toBeNull(); // the feed has not caught up since
+    expect(await setup.store.beginPass(lease, begun)).toBeNull(); // the feed has not caught up since
     await reachTheEnd();
-    const pass = await bench.store.beginPass(lease, begun);
+    const pass = await setup.store.beginPass(lease, begun);
     if (pass === null) throw new Error('no pass was begun');
-    await bench.store.commitPass(passCommit(lease, pass, { to: 'x' }));
+    await setup.store.commitPass(passCommit(lease, pass, { to: 'x' }));
     expect(await row()).toMatchObject({ widened: true });
-    expect(await bench.store.commitPass(passCommit(lease, pass, { from: 'x', end: 'yes' }))).toMatchObject({
+    expect(await setup.store.commitPass(passCommit(lease, pass, { from: 'x', end: 'yes' }))).toMatchObject({
       kind: 'committed',
     });
     expect(await row()).toMatchObject({ complete_from: '-infinity' });
-    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
+    expect((await setup.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
   });
 });

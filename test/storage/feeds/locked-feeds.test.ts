@@ -14,7 +14,7 @@ const OTHERS = ['other-1', 'other-2', 'other-3'];
 const FEEDS = [...LOCKED, ...OTHERS];
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 /** The connection of all processes for their leases: a statement that waited for a commit would hold up the others. */
 let leaseDatabase: Database;
 beforeAll(() => {
@@ -35,19 +35,19 @@ const renew = (holder: string) =>
   });
 /** The clock of the database decides, and a test cannot move it. */
 const expire = (holder: string) =>
-  bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
+  setup.rows(sql`UPDATE ${tables.processes} SET renewed_at = clock_timestamp() - interval '1 minute',
     expires_at = clock_timestamp() - interval '1 second' WHERE holder = ${holder}`);
 
 /** Does the work while the rows of the locked feeds are locked, as by commits. */
 const whileLocked = <T>(work: () => Promise<T>): Promise<T> =>
-  bench.database.sql.transaction().execute(async (tx) => {
+  setup.database.sql.transaction().execute(async (tx) => {
     await sql`UPDATE ${tables.feeds} SET last_commit_at = now() WHERE name = ANY (${LOCKED})`.execute(tx);
     return work();
   });
 
 beforeEach(async () => {
-  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-  await bench.rows(sql`DELETE FROM ${tables.processes}`);
+  await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+  await setup.rows(sql`DELETE FROM ${tables.processes}`);
 });
 
 it('the other feeds of a dead process are taken when commits lock the rows of some', async () => {
@@ -68,15 +68,15 @@ it('the process is renewed and all feeds are read when commits lock the rows of 
 
 it('a feed stays with its process when a commit takes longer than the lease', async () => {
   await renew('leader');
-  const feed = await takeFeed(openStore(bench.database), testFeed(), 'leader');
-  await bench.rows(sql`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
+  const feed = await takeFeed(openStore(setup.database), testFeed(), 'leader');
+  await setup.rows(sql`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
     AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN new; END'`);
-  await bench.rows(sql`CREATE TRIGGER wait BEFORE INSERT ON ${tables.runs}
+  await setup.rows(sql`CREATE TRIGGER wait BEFORE INSERT ON ${tables.runs}
     FOR EACH ROW EXECUTE FUNCTION wait_for_test()`);
-  const { commit } = await bench.database.sql.transaction().execute(async (tx) => {
+  const { commit } = await setup.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT pg_advisory_xact_lock(1)`.execute(tx);
     const committing = feed.commit([entryJson()]);
-    await untilWaiting(bench.database.sql, 1);
+    await untilWaiting(setup.database.sql, 1);
     await expire('leader');
     expect(await take('standby', ['default'])).toEqual([null]);
     expect(await renew('leader')).toMatchObject({ wasAlive: false });

@@ -7,37 +7,37 @@ import { LeaseProcess } from '../../support/lease-process.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const TTL_MS = 30_000;
 
 const renew = (holder: string, over: Partial<ProcessRenewal> = {}) =>
-  createProcesses(bench.connection).renewProcess({
+  createProcesses(setup.connection).renewProcess({
     ...{ holder, feeds: 10, unusable: [], ttlMs: TTL_MS },
     ...over,
   });
-const stored = () => bench.rows(sql<{ holder: string }>`SELECT holder FROM ${tables.processes} ORDER BY 1`);
+const stored = () => setup.rows(sql<{ holder: string }>`SELECT holder FROM ${tables.processes} ORDER BY 1`);
 /** Makes a row older: the clock of the database decides, and a test cannot move it. */
 const age = (holder: string, interval: string) =>
-  bench.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at - ${interval}::interval,
+  setup.rows(sql`UPDATE ${tables.processes} SET renewed_at = renewed_at - ${interval}::interval,
     expires_at = expires_at - ${interval}::interval WHERE holder = ${holder}`);
 const timesOf = async (holder: string) =>
   (
-    await bench.rows(
+    await setup.rows(
       sql<{ renewed: string; expires: string }>`SELECT renewed_at::text AS renewed, expires_at::text AS expires
         FROM ${tables.processes} WHERE holder = ${holder}`,
     )
   )[0];
 
 beforeEach(async () => {
-  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-  await bench.rows(sql`DELETE FROM ${tables.processes}`);
+  await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+  await setup.rows(sql`DELETE FROM ${tables.processes}`);
 });
 
 describe('the living processes', () => {
   it('are those that have neither expired nor ended, and the one that asks', async () => {
     for (const holder of ['b', 'c', 'd']) await renew(holder, { feeds: 7 });
     await age('b', '31 seconds');
-    await createProcesses(bench.connection).removeProcess('c');
+    await createProcesses(setup.connection).removeProcess('c');
     expect((await renew('a')).living).toEqual(
       new Map([
         ['a', 10],
@@ -61,7 +61,7 @@ describe('the renewal of a process', () => {
     await renew('a', { feeds: 1, unusable: ['x'] });
     await renew('a', { feeds: 11, unusable: ['y', 'z'] });
     expect(
-      await bench.rows(
+      await setup.rows(
         sql`SELECT holder, feeds, unusable, extract(epoch FROM expires_at - renewed_at)::float AS ttl FROM ${tables.processes}`,
       ),
     ).toEqual([{ holder: 'a', feeds: 11, unusable: ['y', 'z'], ttl: expect.closeTo(TTL_MS / 1000, 1) }]);
@@ -107,7 +107,7 @@ describe('the renewal of a process', () => {
   it('does not wait for the rows of others when these are locked', async () => {
     for (const holder of ['old', 'alive']) await renew(holder);
     await age('old', '2 hours');
-    const { living } = await bench.database.sql.transaction().execute(async (tx) => {
+    const { living } = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.processes} FOR UPDATE`.execute(tx);
       return renew('a');
     });
@@ -121,18 +121,18 @@ describe('the renewal of a process', () => {
     for (const holder of ['a', 'b']) await renew(holder);
     for (const holder of ['a', 'b']) await age(holder, '2 hours');
     // Both statements are at the insert of their own row at the same time.
-    await bench.rows(sql`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
+    await setup.rows(sql`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
       AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN new; END'`);
-    await bench.rows(sql`CREATE TRIGGER wait BEFORE INSERT ON ${tables.processes}
+    await setup.rows(sql`CREATE TRIGGER wait BEFORE INSERT ON ${tables.processes}
       FOR EACH ROW EXECUTE FUNCTION wait_for_test()`);
-    const renewals = await bench.database.sql.transaction().execute(async (tx) => {
+    const renewals = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT pg_advisory_xact_lock(1)`.execute(tx);
       const renewing = Promise.allSettled([renew('a'), renew('b')]);
-      await untilWaiting(bench.database.sql, 2);
+      await untilWaiting(setup.database.sql, 2);
       return { renewing };
     });
     const results = await renewals.renewing;
-    await bench.rows(sql`DROP FUNCTION wait_for_test CASCADE`);
+    await setup.rows(sql`DROP FUNCTION wait_for_test CASCADE`);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
     expect(await stored()).toEqual([{ holder: 'a' }, { holder: 'b' }]);
   });
@@ -143,12 +143,12 @@ describe('two processes that share feeds', () => {
   const feeds = Array.from({ length: 100 }, (_, n) => `shared-${n}`);
   const start = (holder: string) =>
     new LeaseProcess(holder, {
-      ...{ feeds, storeOf: () => bench.store, processes: createProcesses(bench.connection) },
+      ...{ feeds, storeOf: () => setup.store, processes: createProcesses(setup.connection) },
       ...{ clock: systemClock, leaseTtlMs: ttlMs },
     });
   /** The feeds whose holder is alive, with their epochs. */
   const ledBy = (holder: string) =>
-    bench.rows(sql`SELECT name, lease_epoch FROM ${tables.feeds} WHERE lease_holder = ${holder}
+    setup.rows(sql`SELECT name, lease_epoch FROM ${tables.feeds} WHERE lease_holder = ${holder}
       AND EXISTS (SELECT FROM ${tables.processes} WHERE holder = lease_holder AND expires_at > clock_timestamp())
       ORDER BY name`);
   const leads = (holder: string, number: number, timeout = 10_000) =>
@@ -169,20 +169,20 @@ describe('two processes that share feeds', () => {
     await leads('second', 100, 2 * ttlMs);
     await second.stop();
     expect(await ledBy('second')).toEqual([]);
-    expect(await bench.rows(sql`SELECT FROM ${tables.feeds} WHERE lease_holder IS NOT NULL`)).toEqual([]);
-    expect(await bench.rows(sql`SELECT FROM ${tables.processes} WHERE holder = 'second'`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM ${tables.feeds} WHERE lease_holder IS NOT NULL`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM ${tables.processes} WHERE holder = 'second'`)).toEqual([]);
   }, 60_000);
 
   it('keep their feeds when their rows are deleted', async () => {
     const { first, second } = await startBoth();
     const [ofFirst, ofSecond] = [await ledBy('first'), await ledBy('second')];
-    await bench.rows(sql`TRUNCATE ${tables.processes}`);
+    await setup.rows(sql`TRUNCATE ${tables.processes}`);
     await leads('first', 50);
     await leads('second', 50);
     // For the time to live they must not take feeds, after it they could.
-    const { now } = (await bench.rows(sql<{ now: string }>`SELECT clock_timestamp()::text AS now`))[0] ?? { now: '' };
+    const { now } = (await setup.rows(sql<{ now: string }>`SELECT clock_timestamp()::text AS now`))[0] ?? { now: '' };
     const renewedSince = () =>
-      bench.rows(sql`SELECT FROM ${tables.processes}
+      setup.rows(sql`SELECT FROM ${tables.processes}
         WHERE renewed_at > ${now}::timestamptz + ${ttlMs} * interval '1 millisecond'`);
     await expect.poll(async () => (await renewedSince()).length, { timeout: 4 * ttlMs }).toBe(2);
     expect(await ledBy('first')).toEqual(ofFirst);

@@ -3,21 +3,21 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { entryJson } from '../../support/entries.js';
 import { emptyTables, tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const runsOf = async (countedAtMost?: number) =>
-  (await bench.operatorStore.readFeedReports(countedAtMost)).map(({ feed, runs, runsEstimated }) => ({
+  (await setup.operatorStore.readFeedReports(countedAtMost)).map(({ feed, runs, runsEstimated }) => ({
     feed,
     runs,
     runsEstimated,
   }));
 
 beforeEach(async () => {
-  await emptyTables(bench, tables.feeds, tables.runs);
+  await emptyTables(setup, tables.feeds, tables.runs);
   for (const [name, scans] of [
     ["feed's", 4],
     ['other', 2],
   ] as const) {
-    const feed = await bench.takeFeed({ name });
+    const feed = await setup.takeFeed({ name });
     await feed.commit(Array.from({ length: scans }, (_, n) => entryJson({ scanId: `${name}-${n}` })));
   }
 });
@@ -32,8 +32,8 @@ describe('the number of runs of a feed', () => {
   });
 
   it('is marked as an estimate when the table is too large to count', async () => {
-    await bench.rows(sql`ANALYZE ${tables.runs}`);
-    const feed = await bench.takeFeed({ name: 'other' });
+    await setup.rows(sql`ANALYZE ${tables.runs}`);
+    const feed = await setup.takeFeed({ name: 'other' });
     await feed.commit([entryJson({ scanId: 'since the statistics' })]);
     const reports = await runsOf(5);
     expect(reports).toMatchObject([

@@ -7,7 +7,7 @@ import { untilWaiting } from '../../support/lock-waits.js';
 import { tables, useStore } from '../../support/store.js';
 import { IS_THOROUGH } from '../../support/thorough.js';
 
-const bench = useStore();
+const setup = useStore();
 
 it.each([
   ['discarding', (quarantine, feed, ids) => quarantine.discard(feed, ids)],
@@ -16,14 +16,14 @@ it.each([
   string,
   (quarantine: OperatorStore['quarantine'], feed: string, ids: readonly string[]) => Promise<unknown>,
 ])[])('%s entries waits before it locks any of them when a commit is running', async (name, change) => {
-  const feed = await bench.takeFeed({ name });
+  const feed = await setup.takeFeed({ name });
   await feed.commit([entryJson({ scanId: `${name}-1`, status: 'x' }), entryJson({ scanId: `${name}-2`, status: 'x' })]);
-  const ids = await bench.operatorStore.quarantine.openIds(name);
-  const changing = await bench.database.sql.transaction().execute(async (tx) => {
+  const ids = await setup.operatorStore.quarantine.openIds(name);
+  const changing = await setup.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT FROM ${tables.feeds} WHERE name = ${name} FOR NO KEY UPDATE`.execute(tx);
-    const begun = change(bench.operatorStore.quarantine, name, ids);
+    const begun = change(setup.operatorStore.quarantine, name, ids);
     await Promise.race([
-      untilWaiting(bench.database.sql, 1),
+      untilWaiting(setup.database.sql, 1),
       begun.then(() => {
         throw new Error('it did not wait');
       }),
@@ -34,13 +34,13 @@ it.each([
     return { begun };
   });
   await changing.begun;
-  expect(await bench.operatorStore.quarantine.openIds(name)).toHaveLength(name === 'discarding' ? 0 : 1);
+  expect(await setup.operatorStore.quarantine.openIds(name)).toHaveLength(name === 'discarding' ? 0 : 1);
 });
 
 it.runIf(IS_THOROUGH)(
   'an entry is kept byte for byte when it is too long for JSON',
   async () => {
-    const feed = await bench.takeFeed({ name: 'long' });
+    const feed = await setup.takeFeed({ name: 'long' });
     const payload = Buffer.alloc(202 * 1024 * 1024, 'x'); // as base64 more than 256 MiB
     payload.write('{"', 0);
     payload.write('\u0000\xff}', payload.length - 3, 'latin1');
@@ -48,7 +48,7 @@ it.runIf(IS_THOROUGH)(
     const short = { ...entry, scanId: 'short', payload: Buffer.from('{}') } as const;
     const quarantine = [short, entry].map((bad) => ({ ...bad, state: 'open' as const }));
     await feed.commit([], { batch: batchOf([]), quarantine });
-    const rows = await bench.rows(sql`
+    const rows = await setup.rows(sql`
     SELECT scan_id, octet_length(payload) AS bytes, substr(payload, 1, 2) AS head,
       encode(substr(payload, octet_length(payload) - 2), 'hex') AS tail
     FROM ${tables.quarantine} WHERE feed = 'long' ORDER BY octet_length(payload) DESC`);

@@ -11,11 +11,11 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 
 beforeEach(async () => {
-  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-  await bench.takeFeed();
+  await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+  await setup.takeFeed();
 });
 
 const outage = (over: Partial<Outage> = {}): Outage => ({
@@ -27,7 +27,7 @@ const outage = (over: Partial<Outage> = {}): Outage => ({
 
 type WriteRecords = (records: readonly ErrorRecord[]) => Promise<void>;
 
-const writeRecords: WriteRecords = (records) => createErrorWriter(bench.connection, 'default', 'pod-1/7/abc')(records);
+const writeRecords: WriteRecords = (records) => createErrorWriter(setup.connection, 'default', 'pod-1/7/abc')(records);
 
 /** Creates a recorder at a time of the process. Its pauses, `slept`, take no time, except the timeout of `close` if `isPatient`. */
 function recorderAt(monotonic: number, write = writeRecords, isPatient = true) {
@@ -59,12 +59,12 @@ async function record(outages: readonly Outage[], at = 90_000): Promise<void> {
 /** Waits until the rows are stored: asks again, without a pause. */
 async function written(count: number): Promise<void> {
   for (;;) {
-    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
+    const [row] = await setup.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
     if (row !== undefined && row.count >= count) return;
   }
 }
 
-const recentErrors = async () => (await bench.operatorStore.readFeedReports())[0]?.recentErrors ?? [];
+const recentErrors = async () => (await setup.operatorStore.readFeedReports())[0]?.recentErrors ?? [];
 const shown = async (columns?: number) =>
   (await runCommand(status, ['status'], { env: { DATABASE_URL: given.url }, ...(columns && { columns }) })).out;
 
@@ -141,7 +141,7 @@ describe('recent errors', () => {
       for (const one of some) recorder.record(one);
       await recorder.close();
     }
-    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
+    const [row] = await setup.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
     expect(row?.count).toBeLessThan(45);
     expect(await recentErrors()).toHaveLength(20);
     const { recorder } = recorderAt(90_000);
@@ -151,11 +151,11 @@ describe('recent errors', () => {
     expect(latest?.message).toMatch(/^a\ufffdb\ufffdc/);
     expect(latest?.message.length).toBeLessThan(1_100);
     expect(await shown()).not.toContain('\u001b');
-    await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-    expect(await bench.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
+    await setup.rows(sql`DELETE FROM ${tables.feeds}`);
+    expect(await setup.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
     recorder.record(outage());
     await recorder.close();
-    expect(await bench.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
   });
 });
 

@@ -7,21 +7,21 @@ import { untilWaiting } from '../../support/lock-waits.js';
 import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../../support/passes.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const day = (n: number) => new Date(Date.UTC(2026, 0, n));
-const current = useNewFeed(bench);
+const current = useNewFeed(setup);
 const { take, next } = current;
-const finish = async (lease: LeaseGrant, kind: PassKind) => finishPass(bench, lease, await next(kind));
+const finish = async (lease: LeaseGrant, kind: PassKind) => finishPass(setup, lease, await next(kind));
 
 const backfill = (since: Date | null, until: Date | null) =>
-  bench.operatorStore.passes.requestBackfill(current.name, { since, until });
+  setup.operatorStore.passes.requestBackfill(current.name, { since, until });
 
 type Reconciliation = { readonly since?: Date | number; readonly until?: PassRange['until'] };
 
 const tryReconcile = (kind: 'recent' | 'full', { since = HOUR, until = null }: Reconciliation = {}) =>
-  bench.operatorStore.passes.requestReconciliation(current.name, kind, { since, until });
+  setup.operatorStore.passes.requestReconciliation(current.name, kind, { since, until });
 
 async function reconcile(kind: 'recent' | 'full', range?: Reconciliation): Promise<PassRequest> {
   const request = await tryReconcile(kind, range);
@@ -31,10 +31,10 @@ async function reconcile(kind: 'recent' | 'full', range?: Reconciliation): Promi
 
 /** Begins a pass like the engine. */
 const begin = (lease: LeaseGrant, kind: 'recent' | 'full', until = day(9)) =>
-  bench.store.beginPass(lease, { kind, since: day(1), until, completeAsOf: new Date() });
+  setup.store.beginPass(lease, { kind, since: day(1), until, completeAsOf: new Date() });
 
 async function reconciledAsOf(): Promise<Date | null> {
-  const [row] = await bench.rows(sql<{ at: Date | null }>`
+  const [row] = await setup.rows(sql<{ at: Date | null }>`
     SELECT reconciled_as_of AS at FROM ${tables.feeds} WHERE name = ${current.name}`);
   return row?.at ?? null;
 }
@@ -49,14 +49,14 @@ describe('a requested backfill', () => {
     await finish(lease, 'backfill');
     expect(await next('backfill')).toMatchObject({ since: day(1) });
     await finish(lease, 'backfill');
-    expect(await bench.store.nextPass(current.name, 'backfill')).toBeNull();
+    expect(await setup.store.nextPass(current.name, 'backfill')).toBeNull();
     expect(await next('history')).toMatchObject({ kind: 'history' });
   });
 
   it('joins an unfinished one and moves its end out when it begins within that', async () => {
     const { lease } = await take();
     const first = await backfill(day(1), day(10));
-    await bench.store.commitPass(passCommit(lease, await next('backfill'), { to: 'half-way' }));
+    await setup.store.commitPass(passCommit(lease, await next('backfill'), { to: 'half-way' }));
     expect(await backfill(day(2), day(12))).toMatchObject({
       id: first.id,
       joined: true,
@@ -80,7 +80,7 @@ describe('a requested backfill', () => {
   it('joins none when the filters have widened since that began', async () => {
     await take();
     await backfill(day(1), day(10));
-    await bench.takeFeed({ name: current.name, ...WIDER });
+    await setup.takeFeed({ name: current.name, ...WIDER });
     expect(await backfill(day(1), day(10))).toMatchObject({ joined: false });
   });
 
@@ -89,7 +89,7 @@ describe('a requested backfill', () => {
     const { until } = await backfill(day(1), null);
     expect(Math.abs(until.getTime() - Date.now())).toBeLessThan(60_000);
     const ahead = new Date(Date.now() + DAY);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET last_delivered_at = ${ahead} WHERE name = ${current.name}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET last_delivered_at = ${ahead} WHERE name = ${current.name}`);
     expect((await backfill(day(1), null)).until).toEqual(ahead);
   });
 
@@ -106,7 +106,7 @@ describe('a requested backfill', () => {
     const { lease } = await take({ start: day(10) });
     await backfill(since, until);
     await finish(lease, 'backfill');
-    const [row] = await bench.rows(
+    const [row] = await setup.rows(
       sql<{ from: string; start: Date }>`SELECT to_char(complete_from AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS "from",
         start_since AS start FROM ${tables.feeds} WHERE name = ${current.name}`,
     );
@@ -129,7 +129,7 @@ describe('a requested recent pass', () => {
   it('ends at the later of what the feed is complete to and the last delivery, in whole milliseconds', async () => {
     await take();
     const endsAt = async (complete: string, delivered: string) => {
-      await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${complete}, last_delivered_at = ${delivered}
+      await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${complete}, last_delivered_at = ${delivered}
         WHERE name = ${current.name}`);
       return (await reconcile('recent')).until.toISOString();
     };
@@ -141,10 +141,10 @@ describe('a requested recent pass', () => {
   });
 
   it('is refused while the feed has not reached its end', async () => {
-    const feed = await bench.takeFeed({ name: current.name });
+    const feed = await setup.takeFeed({ name: current.name });
     await feed.commit([]);
     expect(await tryReconcile('recent')).toBeUndefined();
-    expect(await passRows(bench, current.name)).toEqual([]);
+    expect(await passRows(setup, current.name)).toEqual([]);
   });
 
   it('is not refused while the history is unfinished', async () => {
@@ -156,13 +156,13 @@ describe('a requested recent pass', () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'recent');
     const request = await reconcile('recent', { since: HOUR });
-    expect(await passRows(bench, current.name)).toMatchObject([
+    expect(await passRows(setup, current.name)).toMatchObject([
       { finished: true, cancelled: true },
       { finished: false },
     ]);
-    expect(await bench.operatorStore.passes.find(unfinished?.id ?? '')).toMatchObject({ cancelled: true });
+    expect(await setup.operatorStore.passes.find(unfinished?.id ?? '')).toMatchObject({ cancelled: true });
     const { holder, epoch } = lease;
-    expect((await bench.store.readFeeds([lease.feed])).get(lease.feed)).toMatchObject({ holder, epoch });
+    expect((await setup.store.readFeeds([lease.feed])).get(lease.feed)).toMatchObject({ holder, epoch });
     expect(await next('recent')).toMatchObject({ id: request.id, cursor: null });
     await finish(lease, 'recent');
   });
@@ -182,12 +182,12 @@ describe('a requested recent pass', () => {
     const unfinished = await begin(lease, 'recent');
     if (unfinished === null) throw new Error('no pass was begun');
     const page = passCommit(lease, unfinished, {}, [entryJson({ scanId: `${current.name}-a` })]);
-    const queue = [() => reconcile('recent'), () => bench.store.commitPass(page)] as const;
+    const queue = [() => reconcile('recent'), () => setup.store.commitPass(page)] as const;
     const [request, commit] = await queued(first === 'request', ...queue);
     expect(commit.kind).toBe(outcome);
-    expect(await bench.store.findStored([`${current.name}-a`])).toHaveLength(outcome === 'committed' ? 1 : 0);
+    expect(await setup.store.findStored([`${current.name}-a`])).toHaveLength(outcome === 'committed' ? 1 : 0);
     expect(await next('recent')).toMatchObject({ id: request.id, cursor: null });
-    expect(await bench.operatorStore.passes.find(unfinished.id)).toMatchObject({
+    expect(await setup.operatorStore.passes.find(unfinished.id)).toMatchObject({
       cancelled: true,
       entries: outcome === 'committed' ? 1 : 0,
     });
@@ -205,32 +205,32 @@ describe('a requested recent pass', () => {
     );
     expect(begun === null).toBe(first === 'request');
     expect(await next('recent')).toMatchObject({ id: request.id });
-    expect(await passRows(bench, current.name)).toHaveLength(passes);
+    expect(await passRows(setup, current.name)).toHaveLength(passes);
   });
 
   it('claims how far the feed is reconciled, and where the next one begins, when it has no end of its own', async () => {
     const { lease } = await take();
     const { until } = await reconcile('recent');
     await finish(lease, 'recent');
-    const [row] = await bench.rows(sql<{ same: boolean }>`
+    const [row] = await setup.rows(sql<{ same: boolean }>`
       SELECT reconciled_as_of = data_complete_as_of AS same FROM ${tables.feeds} WHERE name = ${current.name}`);
     expect(row).toEqual({ same: true });
-    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: until });
+    expect(await setup.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: until });
   });
 
   it('claims neither when it has an end of its own', async () => {
     const { lease } = await take();
     await begin(lease, 'recent');
     await finish(lease, 'recent');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET reconciled_as_of = ${day(9)} WHERE name = ${current.name}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET reconciled_as_of = ${day(9)} WHERE name = ${current.name}`);
     await reconcile('recent', { since: day(1), until: day(2) });
     await finish(lease, 'recent');
     expect(await reconciledAsOf()).toEqual(day(9));
-    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
+    expect(await setup.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
     await begin(lease, 'recent', day(12));
-    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
+    expect(await setup.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
     await finish(lease, 'recent');
-    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(12) });
+    expect(await setup.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(12) });
   });
 
   it('deletes the passes before the last completed one when it is requested', async () => {
@@ -241,7 +241,7 @@ describe('a requested recent pass', () => {
     }
     const first = await reconcile('recent');
     const second = await reconcile('recent');
-    expect(await passRows(bench, current.name)).toMatchObject([
+    expect(await passRows(setup, current.name)).toMatchObject([
       { until: day(8), cancelled: false },
       { until: first.until, cancelled: true },
       { until: second.until, finished: false },
@@ -271,7 +271,7 @@ describe('a requested full pass', () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'full');
     if (unfinished === null) throw new Error('no pass was begun');
-    await bench.store.commitPass(passCommit(lease, unfinished, { to: 'half-way', entries: 100 }));
+    await setup.store.commitPass(passCommit(lease, unfinished, { to: 'half-way', entries: 100 }));
     expect(await reconcile('full')).toMatchObject({ id: unfinished.id, joined: true, until: day(9), entries: 100 });
     expect(await next('full')).toMatchObject({ cursor: 'half-way' });
     await finish(lease, 'full');
@@ -281,16 +281,16 @@ describe('a requested full pass', () => {
   it('replaces the unfinished one when the filters have widened since that began', async () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'full');
-    await bench.takeFeed({ name: current.name, ...WIDER });
+    await setup.takeFeed({ name: current.name, ...WIDER });
     expect(await tryReconcile('full')).toBeUndefined(); // the feed has not caught up since
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
     );
     const request = await reconcile('full');
     expect(request).toMatchObject({ joined: false });
     expect(request.id).not.toBe(unfinished?.id);
     expect(await next('full')).toMatchObject({ id: request.id });
-    expect(await passRows(bench, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
+    expect(await passRows(setup, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
   });
 });
 
@@ -300,7 +300,7 @@ describe('a requested recent pass after a pause', () => {
     const { lease } = await take();
     const pass = await begin(lease, 'recent', completedUntil);
     if (pass === null) throw new Error('no pass was begun');
-    await bench.store.commitPass(passCommit(lease, pass, { end: 'yes' }));
+    await setup.store.commitPass(passCommit(lease, pass, { end: 'yes' }));
     return lease;
   };
 
@@ -312,7 +312,7 @@ describe('a requested recent pass after a pause', () => {
   it('claims no freshness when it begins later', async () => {
     await afterPause();
     await reconcile('recent', { since: new Date(Date.now() - HOUR) });
-    const claims = await bench.rows(sql`
+    const claims = await setup.rows(sql`
       SELECT complete_as_of FROM ${tables.passes} WHERE feed = ${current.name} AND finished_at IS NULL`);
     expect(claims).toEqual([{ complete_as_of: null }]);
   });
@@ -324,23 +324,23 @@ describe('cancelling passes', () => {
     const { id } = await backfill(day(1), day(2));
     await backfill(day(4), day(5));
     await begin(lease, 'recent');
-    await bench.store.commitPass(passCommit(lease, await next('backfill'), { to: 'half-way', entries: 3 }));
-    await bench.rows(sql`ANALYZE ${tables.passes}`); // the table is read in the order on disk, where the changed row is last
-    const cancelled = await bench.operatorStore.passes.cancel(current.name, ['backfill']);
+    await setup.store.commitPass(passCommit(lease, await next('backfill'), { to: 'half-way', entries: 3 }));
+    await setup.rows(sql`ANALYZE ${tables.passes}`); // the table is read in the order on disk, where the changed row is last
+    const cancelled = await setup.operatorStore.passes.cancel(current.name, ['backfill']);
     expect(cancelled).toMatchObject([
       { id, kind: 'backfill', entries: 3, cancelled: true, finishedAt: expect.any(Date) },
       { kind: 'backfill', since: day(4), cancelled: true },
     ]);
-    expect(await bench.store.nextPass(current.name, 'backfill')).toBeNull();
+    expect(await setup.store.nextPass(current.name, 'backfill')).toBeNull();
     expect(await next('history')).toMatchObject({ kind: 'history' });
     expect(await next('recent')).toMatchObject({ kind: 'recent' });
-    expect(await bench.operatorStore.passes.cancel(current.name, ['backfill'])).toEqual([]);
+    expect(await setup.operatorStore.passes.cancel(current.name, ['backfill'])).toEqual([]);
   });
 
   it('leaves the passes of other feeds alone', async () => {
     const { lease } = await take();
     await begin(lease, 'recent');
-    expect(await bench.operatorStore.passes.cancel(`${current.name} beside`, ['recent', 'full'])).toEqual([]);
+    expect(await setup.operatorStore.passes.cancel(`${current.name} beside`, ['recent', 'full'])).toEqual([]);
     expect(await next('recent')).toMatchObject({ kind: 'recent' });
   });
 
@@ -348,22 +348,22 @@ describe('cancelling passes', () => {
     const { lease } = await take({ start: day(10) });
     await begin(lease, 'full');
     await backfill(null, null);
-    const before = await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`);
-    expect(await bench.operatorStore.passes.cancel(current.name, ['full', 'backfill'])).toHaveLength(2);
-    expect(await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`)).toEqual(before);
+    const before = await setup.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`);
+    expect(await setup.operatorStore.passes.cancel(current.name, ['full', 'backfill'])).toHaveLength(2);
+    expect(await setup.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`)).toEqual(before);
   });
 });
 
 /** Runs both so that they queue for the lock of the feed's row: in this order, or the second one first. */
 async function queued<A, B>(inOrder: boolean, first: () => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
-  const started = await bench.database.sql.transaction().execute(async (tx) => {
+  const started = await setup.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT FROM ${tables.feeds} WHERE name = ${current.name} FOR UPDATE`.execute(tx);
     const one = inOrder ? first() : null;
-    if (inOrder) await untilWaiting(bench.database.sql, 1);
+    if (inOrder) await untilWaiting(setup.database.sql, 1);
     const two = second();
-    await untilWaiting(bench.database.sql, inOrder ? 2 : 1);
+    await untilWaiting(setup.database.sql, inOrder ? 2 : 1);
     const last = one ?? first();
-    await untilWaiting(bench.database.sql, 2);
+    await untilWaiting(setup.database.sql, 2);
     return [last, two] as const;
   });
   return Promise.all(started);

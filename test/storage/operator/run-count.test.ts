@@ -3,14 +3,14 @@ import { entryJson } from '../../support/entries.js';
 import { VARIOUS_FILTERS } from '../../support/filters.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 beforeAll(async () => {
-  const feed = await bench.takeFeed();
+  const feed = await setup.takeFeed();
   await feed.commit([entryJson()]);
 });
 
 test.each(VARIOUS_FILTERS)('counts a run of the feed when its filters list it: %s', async (_, filters, isListed) => {
   const range = { since: new Date(0), until: null };
-  expect(await bench.operatorStore.countRuns('default', range, filters)).toBe(isListed ? 1 : 0);
+  expect(await setup.operatorStore.countRuns('default', range, filters)).toBe(isListed ? 1 : 0);
 });

@@ -6,18 +6,18 @@ import { untilWaiting } from '../../support/lock-waits.js';
 import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../../support/passes.js';
 import { type TestFeed, tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 const HOUR = 3_600_000;
 const START = new Date('2026-03-01T00:00:00Z');
 const UNTIL = new Date('2026-03-02T00:00:00Z');
 const KINDS: readonly PassKind[] = ['recent', 'full', 'history', 'backfill'];
-const current = useNewFeed(bench);
+const current = useNewFeed(setup);
 const { take, next } = current;
-const status = () => bench.store.readStatus(current.name);
+const status = () => setup.store.readStatus(current.name);
 
 function begin(lease: LeaseGrant, kind: NewPass['kind'], over: Partial<NewPass> = {}): Promise<Pass | null> {
   const completeAsOf = new Date(Date.now() + HOUR); // the feed's own freshness is the limit
-  return bench.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf, ...over });
+  return setup.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf, ...over });
 }
 
 /** An unfinished pass of a kind, on a feed at its end. */
@@ -25,12 +25,12 @@ async function unfinished(kind: PassKind): Promise<{ readonly lease: LeaseGrant;
   const { lease } = await take({ start: kind === 'history' ? 'live' : 'beginning' });
   if (kind === 'recent' || kind === 'full') await begin(lease, kind);
   if (kind === 'backfill')
-    await bench.operatorStore.passes.requestBackfill(current.name, { since: START, until: UNTIL });
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: START, until: UNTIL });
   return { lease, pass: await next(kind) };
 }
 
 async function feedRow(): Promise<Record<string, unknown> | undefined> {
-  const [row] = await bench.rows(sql<Record<string, unknown>>`
+  const [row] = await setup.rows(sql<Record<string, unknown>>`
     SELECT cursor, start_since, complete_from::text, filters_widened_at, reconciled_as_of FROM ${tables.feeds}
     WHERE name = ${current.name}`);
   return row;
@@ -38,23 +38,23 @@ async function feedRow(): Promise<Record<string, unknown> | undefined> {
 
 describe('the history of a live feed', () => {
   it('is stored with the start of the feed before its first request, once', async () => {
-    await bench.takeFeed({ name: current.name, start: 'live' });
-    await bench.takeFeed({ name: current.name, start: 'live' });
-    const { since } = await bench.store.readPosition(current.name);
-    const rows = await passRows(bench, current.name);
+    await setup.takeFeed({ name: current.name, start: 'live' });
+    await setup.takeFeed({ name: current.name, start: 'live' });
+    const { since } = await setup.store.readPosition(current.name);
+    const rows = await passRows(setup, current.name);
     expect(rows).toMatchObject([{ kind: 'history', since: null }]);
     expect((rows[0]?.until.getTime() ?? 0) - (since?.getTime() ?? 0)).toBeCloseTo(HOUR, -3);
   });
 
   it('is not stored when the feed was first started otherwise', async () => {
-    await bench.takeFeed({ name: current.name, start: 'now' });
-    await bench.takeFeed({ name: current.name, start: 'live' });
-    expect(await passRows(bench, current.name)).toEqual([]);
+    await setup.takeFeed({ name: current.name, start: 'now' });
+    await setup.takeFeed({ name: current.name, start: 'live' });
+    expect(await passRows(setup, current.name)).toEqual([]);
   });
 
   it('cannot be read before the feed has read its first page', async () => {
-    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
-    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
+    const feed = await setup.takeFeed({ name: current.name, start: 'live' });
+    expect(await setup.store.nextPass(current.name, 'history')).toBeNull();
     await feed.commit([]);
     expect(await next('history')).toMatchObject({ kind: 'history', since: null, cursor: null, entries: 0 });
   });
@@ -62,18 +62,18 @@ describe('the history of a live feed', () => {
   it('does not finish with a page that was requested before the feed left its start', async () => {
     const { lease, pass } = await unfinished('history'); // the feed has a cursor by now
     const early = passCommit(lease, pass, { end: 'yes', feedOrigin: null });
-    expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
+    expect(await setup.store.commitPass(early)).toEqual({ kind: 'fenced' });
     expect(await status()).toMatchObject({ initialSyncComplete: false });
   });
 
   it('does not finish with a page that was requested before a failover lost the cursor of the feed', async () => {
-    const { lease, commit } = await bench.takeFeed({ name: current.name, start: 'live' });
+    const { lease, commit } = await setup.takeFeed({ name: current.name, start: 'live' });
     await commit([], { from: null, to: 'on' });
-    const { origin: feedOrigin } = await bench.store.readPosition(current.name);
+    const { origin: feedOrigin } = await setup.store.readPosition(current.name);
     const early = passCommit(lease, await next('history'), { end: 'yes', feedOrigin });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET cursor = NULL WHERE name = ${current.name}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET cursor = NULL WHERE name = ${current.name}`);
     await commit([], { from: null, to: 'further ahead' });
-    expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
+    expect(await setup.store.commitPass(early)).toEqual({ kind: 'fenced' });
     expect(await status()).toMatchObject({ initialSyncComplete: false });
   });
 
@@ -81,23 +81,23 @@ describe('the history of a live feed', () => {
     const { lease, pass } = await unfinished('history');
     expect(await status()).toMatchObject({ endReached: true, initialSyncComplete: false });
     expect((await feedRow())?.complete_from).not.toBe('-infinity');
-    await finishPass(bench, lease, pass);
+    await finishPass(setup, lease, pass);
     expect(await status()).toMatchObject({ endReached: true, initialSyncComplete: true });
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null });
-    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
+    expect(await setup.store.nextPass(current.name, 'history')).toBeNull();
   });
 
   it.each([
     ['a cursor', 'on'],
     ['no cursor', null],
   ])('leaves the freshness unknown when the feed had no cursor, and ends with %s', async (_, cursor) => {
-    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    const feed = await setup.takeFeed({ name: current.name, start: 'live' });
     const polledAt = performance.now();
     const freshness = { end: 'yes' as const, polledAt, completeUpTo: null, lastDeliveredAt: null };
     expect(await feed.commit([], { from: null, to: null, freshness })).toMatchObject({ kind: 'committed' });
     const page = passCommit(feed.lease, await next('history'), { end: 'yes', to: cursor });
     const asOf = { dataCompleteAsOf: null, lagMs: null };
-    expect(await bench.store.commitPass(page)).toMatchObject({ kind: 'committed', asOf });
+    expect(await setup.store.commitPass(page)).toMatchObject({ kind: 'committed', asOf });
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null, cursor });
     expect(await status()).toMatchObject(asOf);
     // A page that was requested with `since` may have left out runs that the history did not read.
@@ -109,27 +109,27 @@ describe('the history of a live feed', () => {
     ['stays when the feed is still read by time', null, null, START],
     ['stays when the feed got its cursor after the last page was requested', null, 'on', START],
   ])('complete_from %s', async (_, before, cursor, completeFrom) => {
-    const { lease, commit } = await bench.takeFeed({ name: current.name, start: START });
+    const { lease, commit } = await setup.takeFeed({ name: current.name, start: START });
     await commit([], { from: null, to: before });
-    const { origin: feedOrigin } = await bench.store.readPosition(current.name);
-    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    const { origin: feedOrigin } = await setup.store.readPosition(current.name);
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
     await commit([], { from: before, to: cursor });
     expect(
-      await bench.store.commitPass(passCommit(lease, await next('backfill'), { end: 'yes', feedOrigin })),
+      await setup.store.commitPass(passCommit(lease, await next('backfill'), { end: 'yes', feedOrigin })),
     ).toMatchObject({
       endClaimed: true,
     });
-    const [row] = await bench.rows(
+    const [row] = await setup.rows(
       sql`SELECT complete_from = ${completeFrom} AS right FROM ${tables.feeds} WHERE name = ${current.name}`,
     );
     expect(row).toEqual({ right: true });
   });
 
   it('does not continue a feed after the history that was rewound to a time', async () => {
-    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    const feed = await setup.takeFeed({ name: current.name, start: 'live' });
     await feed.commit([], { from: null, to: null });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET resume_since = ${START} WHERE name = ${current.name}`);
-    await finishPass(bench, feed.lease, await next('history'));
+    await setup.rows(sql`UPDATE ${tables.feeds} SET resume_since = ${START} WHERE name = ${current.name}`);
+    await finishPass(setup, feed.lease, await next('history'));
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', cursor: null });
   });
 
@@ -138,23 +138,23 @@ describe('the history of a live feed', () => {
     [', by a clock that was set back in between', HOUR],
   ])('does not make it complete when the filters have widened since it began%s', async (_, setBackMs) => {
     await unfinished('history');
-    await bench.rows(sql`UPDATE ${tables.passes} SET begun_at = begun_at + ${setBackMs} * interval '1 ms'
+    await setup.rows(sql`UPDATE ${tables.passes} SET begun_at = begun_at + ${setBackMs} * interval '1 ms'
       WHERE feed = ${current.name}`);
     const pass = await next('history');
-    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });
     const before = await feedRow();
-    await finishPass(bench, lease, pass);
+    await finishPass(setup, lease, pass);
     expect(await feedRow()).toMatchObject({ complete_from: before?.complete_from, start_since: null });
-    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+    expect(await setup.store.readLastPass(current.name, 'full')).toMatchObject({
       endedMsAgo: Number.POSITIVE_INFINITY,
     });
   });
 
   it('counts as a full pass when it is finished, and not before', async () => {
     const { lease, pass } = await unfinished('history');
-    expect(await bench.store.readLastPass(current.name, 'full')).toBeNull();
-    await finishPass(bench, lease, pass);
-    const last = await bench.store.readLastPass(current.name, 'full');
+    expect(await setup.store.readLastPass(current.name, 'full')).toBeNull();
+    await finishPass(setup, lease, pass);
+    const last = await setup.store.readLastPass(current.name, 'full');
     expect(last?.endedMsAgo).toBeLessThan(60_000);
     expect(last?.completedUntil).toBeNull();
   });
@@ -164,7 +164,7 @@ describe('a page of a pass', () => {
   it.each(KINDS)('stores its entries and the position of the %s pass, and not the cursor of the feed', async (kind) => {
     const { lease, pass } = await unfinished(kind);
     const commit = passCommit(lease, pass, { deliveredUpTo: UNTIL }, [entryJson({ scanId: `${current.name}-a` })]);
-    const outcome = await bench.store.commitPass(commit);
+    const outcome = await setup.store.commitPass(commit);
     expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1 } });
     expect(await next(kind)).toMatchObject({ cursor: 'on', deliveredUpTo: UNTIL, entries: 1, stored: 1 });
     expect(await feedRow()).toMatchObject({ cursor: '1-0' });
@@ -177,7 +177,7 @@ describe('a page of a pass', () => {
     [
       'the database lost the pass, and another one got its id',
       async () => {
-        await bench.rows(
+        await setup.rows(
           sql`UPDATE ${tables.passes} SET begun_at = begun_at + interval '1 ms' WHERE feed = ${current.name}`,
         );
         return {};
@@ -186,7 +186,7 @@ describe('a page of a pass', () => {
     [
       'the pass was cancelled',
       async () => {
-        await bench.operatorStore.passes.cancel(current.name, KINDS);
+        await setup.operatorStore.passes.cancel(current.name, KINDS);
         return {};
       },
     ],
@@ -196,9 +196,9 @@ describe('a page of a pass', () => {
       const { lease, pass } = await unfinished(kind);
       const entries = [entryJson({ scanId: `${current.name}-a` })];
       const commit = passCommit(lease, pass, await wrong(lease), entries);
-      expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
-      expect(await bench.store.findStored([`${current.name}-a`])).toEqual([]);
-      expect(await bench.operatorStore.passes.find(pass.id)).toMatchObject({ idleMs: null, entries: 0 });
+      expect(await setup.store.commitPass(commit)).toEqual({ kind: 'fenced' });
+      expect(await setup.store.findStored([`${current.name}-a`])).toEqual([]);
+      expect(await setup.operatorStore.passes.find(pass.id)).toMatchObject({ idleMs: null, entries: 0 });
     }
   });
 
@@ -210,29 +210,29 @@ describe('a page of a pass', () => {
     for (const kind of KINDS) {
       current.renew();
       const { lease, pass } = await unfinished(kind);
-      if (lost.kept !== null) await bench.store.commitPass(passCommit(lease, pass, { to: lost.kept }));
+      if (lost.kept !== null) await setup.store.commitPass(passCommit(lease, pass, { to: lost.kept }));
       const kept = await next(kind);
       expect(kept.cursor).toBe(lost.kept);
-      await bench.store.commitPass(passCommit(lease, kept, { to: 'read' }));
+      await setup.store.commitPass(passCommit(lease, kept, { to: 'read' }));
       const read = await next(kind);
       // Like after a failover to a standby that had not received the last commit.
-      await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
+      await setup.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
       const before = await feedRow();
-      const { origin: feedOrigin } = await bench.store.readPosition(current.name);
+      const { origin: feedOrigin } = await setup.store.readPosition(current.name);
       const commit = passCommit(lease, read, { end: lost.end, to: 'further', feedOrigin });
-      expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
+      expect(await setup.store.commitPass(commit)).toEqual({ kind: 'fenced' });
       expect(await next(kind)).toMatchObject({ cursor: kept.cursor });
       expect(await feedRow()).toEqual(before);
-      expect(await bench.store.commitPass({ ...commit, from: kept.cursor })).toMatchObject({ kind: 'committed' });
+      expect(await setup.store.commitPass({ ...commit, from: kept.cursor })).toMatchObject({ kind: 'committed' });
     }
   });
 
   it('is written by one of two processes when both read it at the same moment', async () => {
     const { lease, pass } = await unfinished('backfill');
-    const both = await bench.database.sql.transaction().execute(async (tx) => {
+    const both = await setup.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.passes} WHERE id = ${pass.id}::bigint FOR UPDATE`.execute(tx);
-      const commits = ['one', 'other'].map((to) => bench.store.commitPass(passCommit(lease, pass, { to, entries: 5 })));
-      await untilWaiting(bench.database.sql, 2);
+      const commits = ['one', 'other'].map((to) => setup.store.commitPass(passCommit(lease, pass, { to, entries: 5 })));
+      await untilWaiting(setup.database.sql, 2);
       return { commits: Promise.all(commits) };
     });
     expect((await both.commits).map(({ kind }) => kind).sort()).toEqual(['committed', 'fenced']);
@@ -241,19 +241,19 @@ describe('a page of a pass', () => {
 
   it('keeps how far the pass has read when it was delivered earlier', async () => {
     const { lease, pass } = await unfinished('backfill');
-    await bench.store.commitPass(passCommit(lease, pass, { deliveredUpTo: UNTIL }));
-    await bench.store.commitPass(passCommit(lease, await next('backfill'), { deliveredUpTo: START }));
+    await setup.store.commitPass(passCommit(lease, pass, { deliveredUpTo: UNTIL }));
+    await setup.store.commitPass(passCommit(lease, await next('backfill'), { deliveredUpTo: START }));
     expect(await next('backfill')).toMatchObject({ deliveredUpTo: UNTIL });
   });
 
   it('writes nothing when its pass has ended and the next one has begun', async () => {
     const { lease, pass } = await unfinished('recent');
-    await finishPass(bench, lease, pass);
-    expect(await bench.store.commitPass(passCommit(lease, pass))).toEqual({ kind: 'fenced' });
+    await finishPass(setup, lease, pass);
+    expect(await setup.store.commitPass(passCommit(lease, pass))).toEqual({ kind: 'fenced' });
     await begin(lease, 'recent');
-    expect(await bench.store.commitPass(passCommit(lease, pass, { end: 'yes' }))).toEqual({ kind: 'fenced' });
+    expect(await setup.store.commitPass(passCommit(lease, pass, { end: 'yes' }))).toEqual({ kind: 'fenced' });
     expect(await next('recent')).toMatchObject({ cursor: null });
-    await finishPass(bench, lease, await next('recent'));
+    await finishPass(setup, lease, await next('recent'));
   });
 });
 
@@ -276,33 +276,33 @@ describe('a recent or full pass', () => {
 
   it('does not begin when one of its kind is unfinished', async () => {
     const { lease, pass } = await unfinished('recent');
-    await bench.store.commitPass(passCommit(lease, pass));
+    await setup.store.commitPass(passCommit(lease, pass));
     expect(await begin(lease, 'recent', { until: new Date() })).toBeNull();
     expect(await next('recent')).toMatchObject({ id: pass.id, until: UNTIL, cursor: 'on' });
     expect(await begin(lease, 'full')).not.toBeNull();
-    await finishPass(bench, lease, await next('recent'));
+    await finishPass(setup, lease, await next('recent'));
     expect(await begin(lease, 'recent')).not.toBeNull();
   });
 
   it('does not begin when the lease was lost', async () => {
     const { lease } = await take();
-    await bench.takeFeed({ name: current.name });
+    await setup.takeFeed({ name: current.name });
     expect(await begin(lease, 'recent')).toBeNull();
-    expect(await passRows(bench, current.name)).toEqual([]);
+    expect(await passRows(setup, current.name)).toEqual([]);
   });
 
   it('does not begin when the freshness of the feed is unknown', async () => {
-    const { lease } = await bench.takeFeed({ name: current.name });
+    const { lease } = await setup.takeFeed({ name: current.name });
     expect(await begin(lease, 'recent')).toBeNull();
   });
 
   it.each(['recent', 'full', 'history'] as const)('exists once when two writers begin a %s pass', async (kind) => {
     const insert = (feed: string) =>
-      bench.rows(sql`INSERT INTO ${tables.passes} (feed, kind, until) VALUES (${feed}, ${kind}, now())`);
+      setup.rows(sql`INSERT INTO ${tables.passes} (feed, kind, until) VALUES (${feed}, ${kind}, now())`);
     await insert(current.name);
     await expect(insert(current.name)).rejects.toThrow(/passes_unfinished/);
     await insert(`${current.name} beside`);
-    await bench.rows(sql`UPDATE ${tables.passes} SET finished_at = now() WHERE feed = ${current.name}`);
+    await setup.rows(sql`UPDATE ${tables.passes} SET finished_at = now() WHERE feed = ${current.name}`);
     await insert(current.name);
   });
 
@@ -311,73 +311,73 @@ describe('a recent or full pass', () => {
     ['no more than what the feed is complete to', '2026-03-03T00:00:00Z', '2026-03-02T00:00:00Z'],
   ])('reconciles up to %s', async (_, derivedFrom, reconciled) => {
     const { lease } = await take();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${current.name}`);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${current.name}`);
     const pass = await begin(lease, 'recent', { completeAsOf: new Date(derivedFrom) });
-    await finishPass(bench, lease, pass ?? (await next('recent')));
+    await finishPass(setup, lease, pass ?? (await next('recent')));
     expect(await feedRow()).toMatchObject({ reconciled_as_of: new Date(reconciled) });
   });
 
   it('is cancelled and begun again when the filters have widened and it is a full one', async () => {
     const { pass } = await unfinished('full');
-    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
-    expect(await bench.store.nextPass(current.name, 'full')).toBeNull();
-    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+    const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });
+    expect(await setup.store.nextPass(current.name, 'full')).toBeNull();
+    expect(await setup.store.readLastPass(current.name, 'full')).toMatchObject({
       endedMsAgo: Number.POSITIVE_INFINITY,
     });
     expect(await begin(lease, 'full')).toBeNull(); // the feed has not caught up since
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
     );
     const again = await begin(lease, 'full');
     expect(again?.id).not.toBe(pass.id);
-    expect(await passRows(bench, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
+    expect(await passRows(setup, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
     expect(await begin(lease, 'full')).toBeNull();
   });
 
   it('does not claim runs that a backfill skipped with the earlier filters when both are finished', async () => {
     const { lease: earlier } = await take({ start: START });
-    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
     expect(earlier.epoch).toBe(1);
-    const { lease } = await bench.takeFeed({ name: current.name, start: START, ...WIDER });
+    const { lease } = await setup.takeFeed({ name: current.name, start: START, ...WIDER });
     // All of this may happen within a millisecond, so the order is made clear: backfill, wider filters, full pass.
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.passes} SET begun_at = begun_at - interval '2 seconds' WHERE feed = ${current.name}`,
     );
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(),
         filters_widened_at = filters_widened_at - interval '1 second' WHERE name = ${current.name}`,
     );
     const backfill = await next('backfill');
     const full = await begin(lease, 'full');
     if (full === null) throw new Error('no pass was begun');
-    await finishPass(bench, lease, full);
+    await finishPass(setup, lease, full);
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
-    await finishPass(bench, lease, backfill);
+    await finishPass(setup, lease, backfill);
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
-    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
-    await finishPass(bench, lease, await next('backfill'));
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    await finishPass(setup, lease, await next('backfill'));
     expect((await feedRow())?.complete_from).toBe('-infinity');
   });
 
   it('continues when the filters have widened and it is a recent one', async () => {
     const { pass } = await unfinished('recent');
-    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });
     expect(await begin(lease, 'recent')).toBeNull();
     expect(await next('recent')).toEqual(pass);
   });
 });
 
 describe('the last pass of a kind', () => {
-  const ended = async (kind: NewPass['kind'] = 'recent') => bench.store.readLastPass(current.name, kind);
+  const ended = async (kind: NewPass['kind'] = 'recent') => setup.store.readLastPass(current.name, kind);
   const finishOne = async ({ lease }: TestFeed, until: Date) => {
     await begin(lease, 'recent', { until });
-    await finishPass(bench, lease, await next('recent'));
+    await finishPass(setup, lease, await next('recent'));
   };
 
   it('is unknown until one has ended', async () => {
     const { lease, pass } = await unfinished('recent');
     expect(await ended()).toBeNull();
-    await finishPass(bench, lease, pass);
+    await finishPass(setup, lease, pass);
     expect(await ended()).toMatchObject({ completedUntil: UNTIL });
     expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
     expect(await ended('full')).toMatchObject({ completedUntil: null }); // the initial sync
@@ -386,11 +386,11 @@ describe('the last pass of a kind', () => {
   it('has ended but completed nothing when it was cancelled', async () => {
     const feed = await take();
     await finishOne(feed, START);
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.passes} SET finished_at = now() - interval '1 day' WHERE feed = ${current.name}`,
     );
     await begin(feed.lease, 'recent');
-    await bench.operatorStore.passes.cancel(current.name, ['recent']);
+    await setup.operatorStore.passes.cancel(current.name, ['recent']);
     expect(await ended()).toMatchObject({ completedUntil: START });
     expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
   });
@@ -398,12 +398,12 @@ describe('the last pass of a kind', () => {
   it('stays when a new one begins, and those before it are deleted', async () => {
     const feed = await take();
     await begin(feed.lease, 'full');
-    await finishPass(bench, feed.lease, await next('full'));
-    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: START });
+    await finishPass(setup, feed.lease, await next('full'));
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: START });
     const days = [1, 2, 3].map((day) => new Date(Date.UTC(2026, 2, day)));
     for (const until of days) await finishOne(feed, until);
     await begin(feed.lease, 'recent');
-    const rows = await passRows(bench, current.name);
+    const rows = await passRows(setup, current.name);
     expect(rows.filter(({ kind }) => kind === 'recent')).toMatchObject([
       { until: days[2], finished: true },
       { until: UNTIL, finished: false },
@@ -417,11 +417,11 @@ describe('the last pass of a kind', () => {
     await finishOne(feed, START);
     for (const _ of [1, 2]) {
       await begin(feed.lease, 'recent');
-      await bench.operatorStore.passes.cancel(current.name, ['recent']);
+      await setup.operatorStore.passes.cancel(current.name, ['recent']);
     }
     await finishOne(feed, UNTIL);
     await begin(feed.lease, 'recent');
-    expect(await passRows(bench, current.name)).toMatchObject([
+    expect(await passRows(setup, current.name)).toMatchObject([
       { until: UNTIL, cancelled: false },
       { finished: false },
     ]);
@@ -433,11 +433,11 @@ describe('the pace', () => {
   it('of the feed and its passes is reported when it is recent, and stored when the lease is current', async () => {
     const { lease, pass } = await unfinished('history');
     const pace = { entriesPerSecond: 812.5, secondsLeft: 90 };
-    const report = async () => (await bench.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);
-    await bench.store.storePace(lease, pace);
+    const report = async () => (await setup.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);
+    await setup.store.storePace(lease, pace);
     await begin(lease, 'full');
     for (const each of [pass, await next('full')]) {
-      await bench.store.commitPass(passCommit(lease, each, { pace, deliveredUpTo: START, entries: 7 }));
+      await setup.store.commitPass(passCommit(lease, each, { pace, deliveredUpTo: START, entries: 7 }));
     }
     const progress = { entries: 7, pace };
     expect(await report()).toMatchObject({
@@ -447,7 +447,7 @@ describe('the pace', () => {
         { kind: 'history', ...progress },
       ],
     });
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.passes} SET rate_measured_at = rate_measured_at - interval '2 minutes' WHERE feed = ${current.name}`,
     );
     expect(await report()).toMatchObject({
@@ -456,9 +456,9 @@ describe('the pace', () => {
         { kind: 'history', pace: null },
       ],
     });
-    await bench.takeFeed({ name: current.name });
+    await setup.takeFeed({ name: current.name });
     expect(await report()).toMatchObject({ pace: null });
-    await bench.store.storePace(lease, pace);
+    await setup.store.storePace(lease, pace);
     expect(await report()).toMatchObject({ pace: null });
   });
 });

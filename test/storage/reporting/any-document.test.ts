@@ -7,7 +7,7 @@ import { emptyReports, readAllViews, refresh } from '../../support/reports.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 const RUNS = cases(8, 25);
 const DAY = 86_400_000;
 
@@ -87,8 +87,8 @@ function leavesOf(value: unknown): string[] {
 it('typed views contain every value when they are built for any document, and a second refresh finds nothing new', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(document, { minLength: 1, maxLength: 8 }), async (documents) => {
-      await emptyReports(bench);
-      const feed = await bench.takeFeed();
+      await emptyReports(setup);
+      const feed = await setup.takeFeed();
       let number = 1_000;
       const next = () => {
         number += 1;
@@ -100,15 +100,15 @@ it('typed views contain every value when they are built for any document, and a 
         await feed.commit([
           entryJson({ scanId: `scan-${index}`, data: undefined }).replace(/\}$/, () => `,"data":${json}}`),
         ]);
-        if (index % 3 === 0) expect((await refresh(bench)).failed).toEqual([]);
-        await readAllViews(bench);
+        if (index % 3 === 0) expect((await refresh(setup)).failed).toEqual([]);
+        await readAllViews(setup);
       }
-      expect((await refresh(bench)).failed).toEqual([]);
-      expect(await refresh(bench)).toMatchObject({ built: [], columns: 0, views: 0 });
-      const names = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
+      expect((await refresh(setup)).failed).toEqual([]);
+      expect(await refresh(setup)).toMatchObject({ built: [], columns: 0, views: 0 });
+      const names = await setup.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
       const found = new Set<string>();
       for (const { name } of names) {
-        const rows = await bench.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
+        const rows = await setup.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
         for (const leaf of leavesOf(rows)) found.add(leaf);
       }
       expect(values.filter((value) => !found.has(value))).toEqual([]);

@@ -22,7 +22,7 @@ import {
 } from './oracle/documents.js';
 import { type Decimal, germanNumber, jsonNumber, shortText, sumOf } from './oracle/numbers.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 /** The number of document types, tried in groups. */
 const TYPES = cases(20, 1_000);
 const AT_A_TIME = 10;
@@ -119,9 +119,9 @@ const documents = fc.tuple(...KEYS.map(() => fc.constantFrom(...Object.keys(SHAP
 });
 
 async function viewsOf(slug: string): Promise<readonly View[]> {
-  const views = await bench.rows(sql<{ name: string; arrays: string[][] }>`
+  const views = await setup.rows(sql<{ name: string; arrays: string[][] }>`
     SELECT name, arrays FROM ${tables.reportViews} WHERE document_type_slug = ${slug} AND history_of IS NULL ORDER BY id`);
-  const found = await bench.rows(sql<{ view: string; name: string; type: string; path: string }>`
+  const found = await setup.rows(sql<{ view: string; name: string; type: string; path: string }>`
     SELECT view_name AS view, column_name AS name, data_type AS type, json_path AS path FROM scanfeed_reporting.columns
     WHERE document_type_slug = ${slug} AND json_path IS NOT NULL ORDER BY position`);
   return views.map((view) => {
@@ -149,7 +149,7 @@ function readRows({ name, arrays, columns }: View): Promise<Shown[]> {
     return sql`${sql.id(column)}::text`;
   };
   const names = columns.map(({ name }) => sql.lit(name));
-  return bench.rows(sql<Shown>`
+  return setup.rows(sql<Shown>`
     SELECT scan_id, ARRAY[${sql.join(positions.map((each) => sql.id(each)))}]::int[] AS positions,
       ARRAY(SELECT unnest(unfit_fields) AS name ORDER BY name) AS unfit, other_fields AS other,
       json_object(ARRAY[${sql.join(names)}]::text[], ARRAY[${sql.join(columns.map(cell))}]::text[]) AS cells
@@ -192,7 +192,7 @@ async function checkView(
     const column = sql.id(name);
     const read = type === 'text' ? sql`scanfeed_reporting.german_number(${column})` : column;
     const sum = type === 'text' || type === 'numeric' ? sql`trim_scale(sum(${read}))::text` : sql`NULL`;
-    const [figures] = await bench.rows(sql<Record<string, unknown>>`
+    const [figures] = await setup.rows(sql<Record<string, unknown>>`
       SELECT ${sum} AS sum, count(${column})::int AS values,
         count(*) FILTER (WHERE ${name} = ANY (unfit_fields))::int AS marks
       FROM ${sql.id('scanfeed_reporting', view.name)}`);
@@ -265,8 +265,8 @@ function elementRows(all: Rows, view: View, row: Shown, path: readonly string[])
 it(`typed views show what an independent oracle sees, or mark it, when fields change their shape (${TYPES} types)`, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(documents, { minLength: AT_A_TIME, maxLength: AT_A_TIME }), async (types) => {
-      await emptyReports(bench);
-      const feed = await bench.takeFeed();
+      await emptyReports(setup);
+      const feed = await setup.takeFeed();
       const stored = types.flatMap((type, slug) =>
         type.map((root, place) => ({
           slug: `t${slug}`,
@@ -291,7 +291,7 @@ it(`typed views show what an independent oracle sees, or mark it, when fields ch
           const views = await viewsOf(`t${slug}`);
           for (const view of views) await checkView(view, views, shapes, own);
         }
-        expect((await refresh(bench)).failed).toEqual([]);
+        expect((await refresh(setup)).failed).toEqual([]);
       }
       for (const [slug] of types.entries()) {
         const own = stored.filter((each) => each.slug === `t${slug}`);
@@ -329,12 +329,12 @@ it(`typed views mark the same values whatever the order in which documents arriv
 
 /** Stores documents in two parts. Returns the columns and views by their places, and what each row names in `unfit_fields`. */
 async function marksOf(documents: readonly { readonly root: Json; readonly id: number }[], split: number) {
-  await emptyReports(bench);
-  const feed = await bench.takeFeed();
+  await emptyReports(setup);
+  const feed = await setup.takeFeed();
   for (const part of [documents.slice(0, split), documents.slice(split)]) {
     const type = { slug: 't', name: 't' };
     await feed.commit(part.map(({ root, id }) => entryJson({ scanId: `scan-${id}`, documentType: type, data: root })));
-    expect((await refresh(bench)).failed).toEqual([]);
+    expect((await refresh(setup)).failed).toEqual([]);
   }
   const views = await viewsOf('t');
   const named = new Map(views.map(({ name, arrays }) => [name, JSON.stringify(arrays)]));

@@ -4,8 +4,8 @@ import { entryJson } from '../../support/entries.js';
 import { useDocuments } from '../../support/reports.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
-const { feed, store, build } = useDocuments(bench);
+const setup = useStore();
+const { feed, store, build } = useDocuments(setup);
 
 interface Column {
   readonly view_name: string;
@@ -14,7 +14,7 @@ interface Column {
 }
 
 const columnsWithPath = () =>
-  bench.rows(sql<Column>`
+  setup.rows(sql<Column>`
     SELECT view_name, column_name, json_path FROM scanfeed_reporting.columns
     WHERE json_path IS NOT NULL ORDER BY view_name, position`);
 
@@ -29,7 +29,7 @@ const DOCUMENT = {
 it('columns has the type, the field and the comment of each column of a typed view when it is built', async () => {
   await store(DOCUMENT);
   await build();
-  const rows = await bench.rows(sql`
+  const rows = await setup.rows(sql`
     SELECT * FROM scanfeed_reporting.columns
     WHERE view_name = 'document_rechnung' AND column_name IN ('productive', 'lieferant_ust_id') ORDER BY position`);
   expect(rows).toEqual([
@@ -62,9 +62,9 @@ it('columns has paths that lead to the values of the fields when keys contain an
   expect(columns.map(({ json_path }) => json_path)).toContain('$."positionen"[*]."chargen liste"[*]."nr"."x"');
   expect(columns.map(({ view_name }) => view_name)).toContain('document_rechnung_history');
   for (const { view_name, column_name, json_path } of columns) {
-    const byPath = await bench.rows(sql`
+    const byPath = await setup.rows(sql`
       SELECT value FROM scanfeed_reporting.runs, jsonb_path_query(data, ${json_path}::jsonpath) AS value`);
-    const byColumn = await bench.rows(sql`
+    const byColumn = await setup.rows(sql`
       SELECT to_jsonb(${sql.ref(column_name)}) AS value FROM ${sql.id('scanfeed_reporting', view_name)} ORDER BY ${sql.ref(
         view_name.includes('positionen') ? 'position' : 'scan_id',
       )}`);
@@ -73,7 +73,7 @@ it('columns has paths that lead to the values of the fields when keys contain an
 });
 
 it('columns has each column of the other views when all migrations are applied', async () => {
-  const rows = await bench.rows(sql`
+  const rows = await setup.rows(sql`
     SELECT c.table_name, c.column_name FROM information_schema.columns AS c
     LEFT JOIN scanfeed_reporting.columns AS known ON known.view_name = c.table_name
       AND known.column_name = c.column_name AND known.position = c.ordinal_position
@@ -85,7 +85,7 @@ it('columns has no column of another schema when a view there has the same name'
   await store(DOCUMENT);
   await build();
   const before = await columnsWithPath();
-  await bench.rows(sql`CREATE VIEW public.document_rechnung AS SELECT 1 AS betrag`);
+  await setup.rows(sql`CREATE VIEW public.document_rechnung AS SELECT 1 AS betrag`);
   expect(await columnsWithPath()).toEqual(before);
-  await bench.rows(sql`DROP VIEW public.document_rechnung`);
+  await setup.rows(sql`DROP VIEW public.document_rechnung`);
 });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, useStore } from '../../support/store.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 
 interface Line {
   readonly relation: string;
@@ -34,8 +34,8 @@ database, with the [typed views](reporting.md#typed-views) of its documents. A t
 const cell = (comment: string | null) => (comment ?? '').replaceAll('|', '\\|');
 
 it('the views and functions for reports match the contract when all migrations are applied', async () => {
-  const lines = await bench.rows(COLUMNS);
-  const functions = await bench.rows(FUNCTIONS);
+  const lines = await setup.rows(COLUMNS);
+  const functions = await setup.rows(FUNCTIONS);
   let text = HEAD;
   let relation = '';
   for (const line of lines) {
@@ -52,7 +52,7 @@ it('the views and functions for reports match the contract when all migrations a
 });
 
 it('the schema of the reports contains only views with the rights of their owner when all migrations are applied', async () => {
-  const found = await bench.rows(sql`
+  const found = await setup.rows(sql`
     SELECT relname FROM pg_class
     WHERE relnamespace = 'scanfeed_reporting'::regnamespace
       AND (relkind <> 'v' OR 'security_invoker=false' <> ALL (COALESCE(reloptions, '{}')))`);

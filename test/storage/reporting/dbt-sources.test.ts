@@ -4,7 +4,7 @@ import { readDescribedViews } from '../../../src/storage/reporting/described-vie
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, useStore } from '../../support/store.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 
 const HEAD = `# The views of scanfeed that every database has, as sources of dbt. \`scanfeed views show --dbt\` prints the typed views.
 # In a quiet feed there are no new runs although the data is fresh; only data_complete_as_of shows the freshness. With several
@@ -34,6 +34,6 @@ it('docs/dbt/models/scanfeed.yml matches the views when all migrations are appli
     tests: TESTS[view] ?? {},
     ...(view === 'sync_status' && { config: FRESHNESS }),
   });
-  const text = HEAD + dbtSources('scanfeed_reporting', await readDescribedViews(bench.connection), options);
+  const text = HEAD + dbtSources('scanfeed_reporting', await readDescribedViews(setup.connection), options);
   await expect(text).toMatchFileSnapshot('../../../docs/dbt/models/scanfeed.yml');
 });

@@ -24,30 +24,30 @@ import {
 } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const DAY = 86_400_000;
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await emptyReports(bench);
-  feed = await bench.takeFeed();
+  await emptyReports(setup);
+  feed = await setup.takeFeed();
 });
 
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY).toISOString();
 const entry = (scanId: string, over: Fields = {}) => entryJson({ scanId, ...over });
 const stored = async () =>
   (
-    await bench.rows(sql<{ text: string }>`SELECT scan_id || '#' || revision AS text FROM ${tables.runs} ORDER BY 1`)
+    await setup.rows(sql<{ text: string }>`SELECT scan_id || '#' || revision AS text FROM ${tables.runs} ORDER BY 1`)
   ).map(({ text }) => text);
 const deleted = () =>
-  bench.rows(sql<{ scan_id: string; reason: string }>`
+  setup.rows(sql<{ scan_id: string; reason: string }>`
   SELECT scan_id, reason FROM scanfeed_reporting.deleted_runs ORDER BY change_seq`);
 const run = (args: string, setting = {}) =>
   runCommand(erase, ['erase', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
 /** Returns the contents of all tables as text. */
 const everything = async () =>
   JSON.stringify(
-    await bench.rows(sql`
+    await setup.rows(sql`
     SELECT to_jsonb(r)::text AS row FROM ${tables.runs} AS r UNION ALL SELECT to_jsonb(h)::text FROM ${tables.runHistory} AS h
     UNION ALL SELECT to_jsonb(q)::text || convert_from(payload, 'LATIN1') FROM ${tables.quarantine} AS q`),
   );
@@ -78,21 +78,21 @@ describe('erase', () => {
 
   it('leaves no value in the statistics when it deletes a run', async () => {
     await feed.commit([1, 2, 3].flatMap((n) => [entry(`a${n}`, { partnerName: 'canary' }), entry(`b${n}`)]));
-    await bench.rows(sql`ANALYZE ${tables.runs}`);
+    await setup.rows(sql`ANALYZE ${tables.runs}`);
     const statistics = async () =>
       JSON.stringify(
-        await bench.rows(sql`SELECT most_common_vals::text, histogram_bounds::text FROM pg_stats
+        await setup.rows(sql`SELECT most_common_vals::text, histogram_bounds::text FROM pg_stats
         WHERE schemaname = ${TEST_SCHEMA}`),
       );
     expect(await statistics()).toContain('canary');
-    await bench.operatorStore.deletedRuns.erase(['a1', 'a2', 'a3']);
+    await setup.operatorStore.deletedRuns.erase(['a1', 'a2', 'a3']);
     expect(await statistics()).not.toContain('canary');
   });
 
   it('prevents later revisions from being stored when a run was erased', async () => {
     await feed.commit([entry('a')]);
-    await bench.operatorStore.deletedRuns.erase(['a']);
-    feed = await bench.takeFeed();
+    await setup.operatorStore.deletedRuns.erase(['a']);
+    feed = await setup.takeFeed();
     const counts = await feed.counts([
       entry('a'),
       entry('a', { revision: 9, fileName: 'canary' }),
@@ -107,26 +107,26 @@ describe('erase', () => {
   });
 
   it('prevents results from being loaded when a run was erased', async () => {
-    await bench.operatorStore.deletedRuns.erase(['a']);
-    expect(await bench.store.findStored(['a', 'b'])).toEqual([
+    await setup.operatorStore.deletedRuns.erase(['a']);
+    expect(await setup.store.findStored(['a', 'b'])).toEqual([
       { scanId: 'a', revision: 2 ** 31 - 1, complete: true, markdownKnown: true },
     ]);
   });
 
   it('treats a bad entry as known when its run was erased', async () => {
-    await bench.operatorStore.deletedRuns.erase(['a']);
+    await setup.operatorStore.deletedRuns.erase(['a']);
     const bad = { revision: null, reason: 'revision', detail: '', state: 'open' } as const;
     const entries = ['a', 'b'].map((scanId) => ({ ...bad, scanId, payload: Buffer.from(scanId) }));
-    expect(await bench.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
+    expect(await setup.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
   });
 
   it('deletes the content permanently when an entry has no usable scan id', async () => {
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
-    await bench.operatorStore.deletedRuns.erase(['a']);
-    feed = await bench.takeFeed();
+    await setup.operatorStore.deletedRuns.erase(['a']);
+    feed = await setup.takeFeed();
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
     expect(await everything()).not.toContain('canary');
-    expect(await bench.rows(sql`SELECT state, times_seen FROM ${tables.quarantine}`)).toEqual([
+    expect(await setup.rows(sql`SELECT state, times_seen FROM ${tables.quarantine}`)).toEqual([
       { state: 'discarded', times_seen: 2 },
     ]);
   });
@@ -137,7 +137,7 @@ describe('erase', () => {
     await other.sql.transaction().execute(async (before) => {
       // The erasure waits behind this writer, and the commit behind the erasure.
       await sql`SELECT FROM ${tables.feeds} FOR UPDATE`.execute(before);
-      const erasing = bench.operatorStore.deletedRuns.erase(['a']);
+      const erasing = setup.operatorStore.deletedRuns.erase(['a']);
       await untilWaiting(other.sql, 1);
       committing = feed.commit([entry('a'), entry('a', { revision: 2, status: 'odd' })]);
       await untilWaiting(other.sql, 2);
@@ -149,17 +149,17 @@ describe('erase', () => {
   });
 
   it('fences a page when the database has lost the take that it was read under', async () => {
-    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch - 1`);
-    await bench.operatorStore.deletedRuns.erase(['a']);
+    await setup.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch - 1`);
+    await setup.operatorStore.deletedRuns.erase(['a']);
     expect(await feed.commit([entry('b')])).toEqual({ kind: 'fenced' });
   });
 
   it('draws its number in the order of commits when others commit too', async () => {
     await feed.commit([entry('a'), entry('b')]);
-    await bench.operatorStore.deletedRuns.erase(['a']);
-    feed = await bench.takeFeed();
+    await setup.operatorStore.deletedRuns.erase(['a']);
+    feed = await setup.takeFeed();
     await feed.commit([entry('c')]);
-    const rows = await bench.rows(sql`
+    const rows = await setup.rows(sql`
       SELECT scan_id FROM (SELECT scan_id, change_seq FROM scanfeed_reporting.runs
         UNION ALL SELECT scan_id, change_seq FROM scanfeed_reporting.deleted_runs) AS change ORDER BY change_seq`);
     expect(rows.map((row) => (row as { scan_id: string }).scan_id)).toEqual(['b', 'a', 'c']);
@@ -177,7 +177,7 @@ describe('erase', () => {
 
 describe('the retention', () => {
   const storeKeeping = (keptDays: number) =>
-    createStore(bench.database, {
+    createStore(setup.database, {
       schema: TEST_SCHEMA,
       pendingRetryMs: 30_000,
       keptDays,
@@ -195,13 +195,13 @@ describe('the retention', () => {
     ]);
     await feed.commit([entry('old', { revision: 2, deliveredAt: daysAgo(10.5), completedAt: daysAgo(11) })]);
     await feed.commit([entry('corrected', { revision: 2, deliveredAt: daysAgo(1), completedAt: daysAgo(11) })]);
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id = 'stored long ago'`,
     );
-    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
-    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
+    expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
+    expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
     expect(await stored()).toEqual(['corrected#2', 'new#1', 'undated#1']);
-    expect(await bench.rows(sql`SELECT scan_id FROM ${tables.runHistory}`)).toEqual([{ scan_id: 'corrected' }]);
+    expect(await setup.rows(sql`SELECT scan_id FROM ${tables.runHistory}`)).toEqual([{ scan_id: 'corrected' }]);
     expect((await deleted()).map(({ reason }) => reason)).toEqual(['expired', 'expired']);
   });
 
@@ -213,18 +213,18 @@ describe('the retention', () => {
       entry('both', { deliveredAt: never, completedAt: never }),
       entry('new', { deliveredAt: daysAgo(9), completedAt: never }),
     ]);
-    await bench.rows(
+    await setup.rows(
       sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id IN ('delivered', 'both')`,
     );
-    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(3);
+    expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(3);
     expect(await stored()).toEqual(['new#1']);
   });
 
   it('stores a deleted run only when a later revision was delivered since', async () => {
     const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
     await feed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
-    await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
-    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
+    await setup.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
+    expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
     const keptFeed = await keeping(10);
     await keptFeed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
     expect(await stored()).toEqual([]);
@@ -250,16 +250,16 @@ describe('the retention', () => {
       const keptFeed = await keeping(10);
       const undated = entry('undated', { submittedAt: none, completedAt: none, deliveredAt: none });
       expect(await keptFeed.counts([undated])).toMatchObject({ inserted: 1, stale: 0 });
-      expect(await bench.rows(sql`SELECT completed_at, delivered_at, extra FROM ${tables.runs}`)).toEqual([
+      expect(await setup.rows(sql`SELECT completed_at, delivered_at, extra FROM ${tables.runs}`)).toEqual([
         {
           completed_at: null,
           delivered_at: null,
           extra: { submittedAt: none, completedAt: none, deliveredAt: none },
         },
       ]);
-      expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
-      await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
-      expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(1);
+      expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
+      await setup.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
+      expect(await setup.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(1);
       expect(await keptFeed.counts([undated])).toMatchObject({ inserted: 0, stale: 1 });
     },
   );
@@ -273,8 +273,8 @@ describe('the retention', () => {
       if (result === null) throw new Error('unusable');
       const stillPending = { kind: 'still_pending', reason: 'not_loaded' };
       expect(await storeResult(storeKeeping(10), feed.lease, result)).toMatchObject(stillPending);
-      expect(await storeResult(bench.store, feed.lease, result)).toMatchObject({ kind: 'stored' });
-      expect(await storeResult(bench.store, feed.lease, result)).toMatchObject({
+      expect(await storeResult(setup.store, feed.lease, result)).toMatchObject({ kind: 'stored' });
+      expect(await storeResult(setup.store, feed.lease, result)).toMatchObject({
         kind: 'stored',
         counts: { unchanged: 1 },
       });
@@ -287,7 +287,7 @@ describe('the retention', () => {
     let purging: Promise<unknown> = Promise.resolve();
     await other.sql.transaction().execute(async (writer) => {
       await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(writer);
-      purging = bench.operatorStore.deletedRuns.purgeRuns(10, 100);
+      purging = setup.operatorStore.deletedRuns.purgeRuns(10, 100);
       await untilWaiting(other.sql, 1);
       await sql`UPDATE ${tables.runs} SET revision = 2, delivered_at = now()`.execute(writer);
     });
@@ -300,8 +300,8 @@ describe('the retention', () => {
   it('lists a run as deleted or as stored, never as both, when a correction is judged before the deletion', async () => {
     await feed.commit([entry('a', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) })]);
     const correction = entry('a', { revision: 2, deliveredAt: daysAgo(1) });
-    const purge = () => bench.operatorStore.deletedRuns.purgeRuns(10, 100);
-    await concurrently(bench.database.sql, purge, () => feed.commit([correction]));
+    const purge = () => setup.operatorStore.deletedRuns.purgeRuns(10, 100);
+    await concurrently(setup.database.sql, purge, () => feed.commit([correction]));
     expect(await stored()).toEqual(['a#2']);
     expect(await deleted()).toEqual([]);
   });
@@ -310,16 +310,16 @@ describe('the retention', () => {
     await feed.commit([entry('a')]);
     await feed.commit([entry('a', { revision: 2 })]);
     await feed.commit([entry('b', { status: 'odd', fileName: 'canary' }), entry('c', { fileName: '\u0000canary' })]);
-    await bench.rows(sql`UPDATE ${tables.runHistory} SET superseded_at = now() - interval '11 days'`);
-    await bench.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = now() - interval '11 days'`);
-    expect(await bench.operatorStore.deletedRuns.purgeHistory(12, 100)).toBe(0);
-    expect(await bench.operatorStore.deletedRuns.purgeHistory(10, 100)).toBe(1);
-    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(12, 100)).toBe(0);
-    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(2);
-    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(0);
+    await setup.rows(sql`UPDATE ${tables.runHistory} SET superseded_at = now() - interval '11 days'`);
+    await setup.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = now() - interval '11 days'`);
+    expect(await setup.operatorStore.deletedRuns.purgeHistory(12, 100)).toBe(0);
+    expect(await setup.operatorStore.deletedRuns.purgeHistory(10, 100)).toBe(1);
+    expect(await setup.operatorStore.deletedRuns.purgeQuarantine(12, 100)).toBe(0);
+    expect(await setup.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(2);
+    expect(await setup.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(0);
     await feed.commit([entry('b', { status: 'odd', fileName: 'canary' })]);
     expect(
-      await bench.rows(sql`SELECT scan_id, state, payload_bytes FROM scanfeed_reporting.quarantined ORDER BY 1`),
+      await setup.rows(sql`SELECT scan_id, state, payload_bytes FROM scanfeed_reporting.quarantined ORDER BY 1`),
     ).toEqual([
       { scan_id: 'b', state: 'discarded', payload_bytes: 0 },
       { scan_id: 'c', state: 'repaired', payload_bytes: 0 },

@@ -6,10 +6,10 @@ import { MIGRATED, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 import { germanDate } from './oracle/dates.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 
 const readDates = async (texts: readonly string[]) => {
-  const rows = await bench.rows(sql<{ day: string | null }>`
+  const rows = await setup.rows(sql<{ day: string | null }>`
     SELECT scanfeed_reporting.german_date(text)::text AS day
     FROM unnest(${texts}::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place`);
   return rows.map(({ day }) => day);

@@ -6,7 +6,7 @@ import { MIGRATED, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 import { germanNumber } from './oracle/numbers.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 
 const digits = (min: number, max: number) => fc.stringMatching(new RegExp(`^[0-9]{${min},${max}}$`));
 /** Texts that are numbers in German notation, numbers of JSON, or almost one of these. */
@@ -60,7 +60,7 @@ it('german_number says what an independent parser says', async () => {
   let numbers = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(number, changed), { minLength: 200, maxLength: 200 }), async (texts) => {
-      const rows = await bench.rows(sql<{ number: string | null }>`
+      const rows = await setup.rows(sql<{ number: string | null }>`
         SELECT scanfeed_reporting.german_number(text)::text AS number
         FROM unnest(${texts}::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place`);
       for (const [place, text] of texts.entries())
@@ -74,5 +74,5 @@ it('german_number says what an independent parser says', async () => {
 
 it('german_number is null when the text is too long', async () => {
   const long = sql`SELECT scanfeed_reporting.german_number(${'9'.repeat(5_000)}) AS number`;
-  expect(await bench.rows(long)).toEqual([{ number: null }]);
+  expect(await setup.rows(long)).toEqual([{ number: null }]);
 });

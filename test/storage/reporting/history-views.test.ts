@@ -4,8 +4,8 @@ import { entryJson, raw } from '../../support/entries.js';
 import { fieldColumns, readView, useDocuments } from '../../support/reports.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
-const { feed, store, build, viewNames } = useDocuments(bench);
+const setup = useStore();
+const { feed, store, build, viewNames } = useDocuments(setup);
 const HISTORY = 'document_rechnung_history';
 
 /** Stores a later revision of `scan-1`. */
@@ -19,7 +19,7 @@ describe('a typed view of history', () => {
     await correct(2, { data: { nr: 'RE-1', betrag: raw('200.00') } });
     await correct(3, { data: { nr: 'RE-1', betrag: raw('436.30') } });
     await build();
-    const rows = await bench.rows(sql`
+    const rows = await setup.rows(sql`
       SELECT was.nr, was.revision AS was, now.revision AS now, (now.betrag - was.betrag)::text AS difference,
         was.superseded_at > was.synced_at AS in_order
       FROM scanfeed_reporting.document_rechnung_history AS was
@@ -36,7 +36,7 @@ describe('a typed view of history', () => {
     await correct(3, { data: { betrag: 3 }, documentType: { slug: 'gutschrift', name: 'Gutschrift' } });
     await correct(4, { data: { betrag: 4 } });
     await build();
-    expect(await readView(bench, HISTORY, ['revision', 'betrag'])).toEqual([{ revision: '1', betrag: '1' }]);
+    expect(await readView(setup, HISTORY, ['revision', 'betrag'])).toEqual([{ revision: '1', betrag: '1' }]);
   });
 
   it('gets the columns of the view of current revisions when fields are new', async () => {
@@ -45,8 +45,8 @@ describe('a typed view of history', () => {
     await correct(2, { data: { betrag: 2, neu: true } });
     await correct(3, { data: { betrag: 'drei', neu: false } });
     await build();
-    expect(await fieldColumns(bench, HISTORY)).toEqual(await fieldColumns(bench, 'document_rechnung'));
-    expect(await readView(bench, HISTORY, ['revision', 'betrag', 'betrag__text', 'neu', 'other_fields'])).toEqual([
+    expect(await fieldColumns(setup, HISTORY)).toEqual(await fieldColumns(setup, 'document_rechnung'));
+    expect(await readView(setup, HISTORY, ['revision', 'betrag', 'betrag__text', 'neu', 'other_fields'])).toEqual([
       { revision: '1', betrag: '1', betrag__text: '1', neu: null, other_fields: null },
       { revision: '2', betrag: '2', betrag__text: '2', neu: 'true', other_fields: null },
     ]);
@@ -56,7 +56,7 @@ describe('a typed view of history', () => {
     await store({ supersededAt: 'gestern', positionen: [{ menge: 1 }] });
     await build();
     await correct(2, { data: {} });
-    expect(await readView(bench, HISTORY, ['data_superseded_at', 'other_fields'])).toEqual([
+    expect(await readView(setup, HISTORY, ['data_superseded_at', 'other_fields'])).toEqual([
       { data_superseded_at: 'gestern', other_fields: '{"positionen": [{"menge": 1}]}' },
     ]);
   });
@@ -78,7 +78,7 @@ describe('a typed view of history', () => {
   it('has a comment on each column when it is built', async () => {
     await store({ betrag: 1 });
     await build();
-    const rows = await bench.rows(sql<{ column_name: string; description: string | null }>`
+    const rows = await setup.rows(sql<{ column_name: string; description: string | null }>`
       SELECT column_name, description FROM scanfeed_reporting.columns WHERE view_name = ${HISTORY} ORDER BY position`);
     expect(rows.filter(({ description }) => description === null)).toEqual([]);
     expect(rows.map(({ column_name }) => column_name)).not.toContain('productive');

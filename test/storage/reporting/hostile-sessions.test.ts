@@ -7,8 +7,8 @@ import { refresh, useDocuments } from '../../support/reports.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
-const { feed, store } = useDocuments(bench);
+const setup = useStore(given);
+const { feed, store } = useDocuments(setup);
 
 const TEXTS = [
   ...['1.234,56', '1 234 €', '-7,50', '1.234', '0,19', '2026-12-31', '31.12.2026', '1. März 26', '3 JÄNNER 2026'],
@@ -66,14 +66,14 @@ const HOSTILE: readonly (readonly string[])[] = [
 const UNKNOWN = ['22023', '0A000'];
 
 beforeAll(async () => {
-  await bench.rows(sql`CREATE SCHEMA evil`);
-  for (const each of EVIL) await bench.rows(sql.raw(`CREATE FUNCTION evil.${each}`) as never);
-  await bench.rows(sql`CREATE OPERATOR evil.~ (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.no_match)`);
-  await bench.rows(sql`CREATE OPERATOR evil.!~ (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.every_match)`);
-  await bench.rows(sql`CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.no_match)`);
-  await bench.rows(sql`CREATE TABLE public.sample (value jsonb)`);
+  await setup.rows(sql`CREATE SCHEMA evil`);
+  for (const each of EVIL) await setup.rows(sql.raw(`CREATE FUNCTION evil.${each}`) as never);
+  await setup.rows(sql`CREATE OPERATOR evil.~ (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.no_match)`);
+  await setup.rows(sql`CREATE OPERATOR evil.!~ (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.every_match)`);
+  await setup.rows(sql`CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.no_match)`);
+  await setup.rows(sql`CREATE TABLE public.sample (value jsonb)`);
   const values = VALUES.map((value) => entryJson({ data: value }).replace(/^.*"data":(.*),"submittedAt".*$/s, '$1'));
-  await bench.rows(sql`INSERT INTO public.sample SELECT unnest(${values}::jsonb[])`);
+  await setup.rows(sql`INSERT INTO public.sample SELECT unnest(${values}::jsonb[])`);
 });
 
 /** What each function is called with. */
@@ -88,7 +88,7 @@ const CALLS: Readonly<Record<string, string>> = {
 
 /** Statements that read every function and view, by their name. */
 async function everything(): Promise<ReadonlyMap<string, string>> {
-  const found = await bench.rows(sql<{ name: string; arguments: string | null }>`
+  const found = await setup.rows(sql<{ name: string; arguments: string | null }>`
     SELECT format('%I.%I', nspname, relname) AS name, NULL AS arguments
     FROM pg_class JOIN pg_namespace AS schema ON schema.oid = relnamespace
     WHERE nspname IN (${tables.schema}, ${tables.reportingSchema}) AND relkind = 'v'
@@ -163,12 +163,12 @@ it('every function and view says the same in a session with any settings', async
     entryJson({ scanId: 'scan-1', revision: 2, data: DOCUMENT }),
     entryJson({ scanId: 'q', status: '?' }),
   ]);
-  await refresh(bench);
-  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE name = 'document_lieferschein'`);
-  await refresh(bench);
+  await refresh(setup);
+  await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE name = 'document_lieferschein'`);
+  await refresh(setup);
   await store({ ...DOCUMENT, spaeter: '2026-02-01' });
   await feed().commit([entryJson({ scanId: 'erased' })]);
-  await bench.operatorStore.deletedRuns.erase(['erased']);
+  await setup.operatorStore.deletedRuns.erase(['erased']);
   const statements = await everything();
   expect(statements.size).toBeGreaterThan(25);
   const { results: usual } = await readIn([], statements);

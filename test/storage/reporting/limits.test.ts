@@ -7,23 +7,23 @@ import { entryJson } from '../../support/entries.js';
 import { fieldColumns, fields, named, readView, useDocuments } from '../../support/reports.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
-const { feed, store, build, viewNames } = useDocuments(bench);
+const setup = useStore();
+const { feed, store, build, viewNames } = useDocuments(setup);
 
 const fullViews = async () =>
-  (await bench.rows(sql`SELECT DISTINCT full_views FROM scanfeed_reporting.sync_status`))[0];
+  (await setup.rows(sql`SELECT DISTINCT full_views FROM scanfeed_reporting.sync_status`))[0];
 
 describe('the columns of a view', () => {
   it('leave room for common fields when the first document is wide', async () => {
     await store({ ...fields(named(400)), kopf: fields(named(400)) });
     await build();
-    expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(400);
+    expect((await fieldColumns(setup, 'document_rechnung')).length).toBe(400);
     for (let number = 1; number <= 5; number += 1) {
       await store({ nr: `R${number}`, betrag: number, adresse: { ort: 'Ulm' } });
       await build(); // like a daemon, which finds each document alone
     }
     const columns = ['nr', 'betrag', 'adresse_ort', 'other_fields'];
-    expect((await readView(bench, 'document_rechnung', columns)).at(-1)).toEqual({
+    expect((await readView(setup, 'document_rechnung', columns)).at(-1)).toEqual({
       ...{ nr: 'R5', betrag: '5', adresse_ort: 'Ulm', other_fields: null },
     });
     expect(await fullViews()).toEqual({ full_views: '0' });
@@ -34,7 +34,7 @@ describe('the columns of a view', () => {
     await build();
     await store({ ...fields(named(600)), nr: 1 });
     await build();
-    const columns = await fieldColumns(bench, 'document_rechnung');
+    const columns = await fieldColumns(setup, 'document_rechnung');
     expect(columns.filter((name) => name.startsWith('kopf')).length).toBe(300);
     expect(columns.length).toBe(400);
   });
@@ -44,7 +44,7 @@ describe('the columns of a view', () => {
     await build();
     for (let number = 1; number <= 5; number += 1) await store({ positionen: [{ menge: number }] });
     await build();
-    const columns = await fieldColumns(bench, 'document_rechnung_positionen');
+    const columns = await fieldColumns(setup, 'document_rechnung_positionen');
     expect(columns.length).toBe(401);
     expect(columns.at(-1)).toBe('menge numeric');
   });
@@ -57,12 +57,12 @@ describe('the columns of a view', () => {
     await build();
     for (const day of days.slice(0, 60)) await store({ nr: 2, tage: fields([day]) });
     await build();
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual([
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual([
       'konto_1 numeric',
       'konto_2 numeric',
       'nr numeric',
     ]);
-    const [first] = await readView(bench, 'document_rechnung', ['other_fields']);
+    const [first] = await readView(setup, 'document_rechnung', ['other_fields']);
     expect(Object.keys(JSON.parse(first?.other_fields ?? '')).length).toBe(301);
   });
 
@@ -71,8 +71,8 @@ describe('the columns of a view', () => {
       await store({ [`tag ${day}`]: day });
       if (day % 10 === 0) await build();
     }
-    expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(30);
-    expect(await readView(bench, 'document_rechnung', ['tag_7'])).toContainEqual({ tag_7: '7' });
+    expect((await fieldColumns(setup, 'document_rechnung')).length).toBe(30);
+    expect(await readView(setup, 'document_rechnung', ['tag_7'])).toContainEqual({ tag_7: '7' });
   });
 });
 
@@ -108,7 +108,7 @@ it('has every column and view of a rare type when there are 250 documents of ano
     await feed().commit(Array.from({ length: 250 }, (_, n) => entryJson({ scanId: `frequent-${number}-${n}`, data })));
     await build();
   }
-  expect((await fieldColumns(bench, 'document_gutschrift')).length).toBe(490);
+  expect((await fieldColumns(setup, 'document_gutschrift')).length).toBe(490);
   expect((await viewNames()).filter((name) => name.includes('_gutschrift_liste')).length).toBe(47);
 });
 
@@ -120,27 +120,27 @@ it('finds the fields of a rare type when frequent ones fill a search', async () 
   );
   await feed().commit(entries);
   await store(fields(named(10)), 'gutschrift');
-  const found = await findFields(bench.connection, sql`true`);
+  const found = await findFields(setup.connection, sql`true`);
   expect(found.length).toBe(50_000);
   expect(found.filter(({ slug }) => slug === 'gutschrift').map(({ path }) => path.join())).toEqual(['', ...named(10)]);
 });
 
 it('counts all types together as one limit when they have 2,000 views', async () => {
-  await bench.rows(sql`INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays)
+  await setup.rows(sql`INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays)
     SELECT 'document_' || number, number % 100, jsonb_build_array(ARRAY[number::text]) FROM generate_series(1, 2000) AS number`);
   expect(await fullViews()).toEqual({ full_views: '1' });
-  const found = findFull(await readReportViews(bench.connection));
+  const found = findFull(await readReportViews(setup.connection));
   expect(found).toEqual(['all types (2000 views together, so new types have none)']);
-  await bench.rows(sql`DELETE FROM ${tables.reportViews} WHERE name = 'document_7'`);
+  await setup.rows(sql`DELETE FROM ${tables.reportViews} WHERE name = 'document_7'`);
   expect(await fullViews()).toEqual({ full_views: '0' });
-  expect(findFull(await readReportViews(bench.connection))).toEqual([]);
+  expect(findFull(await readReportViews(setup.connection))).toEqual([]);
 });
 
 it('counts views and types at a limit when common fields fill it', async () => {
   for (let number = 1; number <= 5; number += 1) await store(fields(named(520)));
   for (let number = 1; number <= 5; number += 1) await store(fields(named(60, 'liste'), [{ a: 1 }]), 'lieferschein');
   await build();
-  expect((await fieldColumns(bench, 'document_rechnung')).length).toBe(500);
-  expect(await fieldColumns(bench, 'document_lieferschein')).toHaveLength(12); // the arrays without a view, as JSON
+  expect((await fieldColumns(setup, 'document_rechnung')).length).toBe(500);
+  expect(await fieldColumns(setup, 'document_lieferschein')).toHaveLength(12); // the arrays without a view, as JSON
   expect(await fullViews()).toEqual({ full_views: '2' });
 });

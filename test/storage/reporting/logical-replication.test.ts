@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { refresh } from '../../support/reports.js';
-import { type StoreBench, type TestFeed, tables, useServerOfItsOwn, useStore } from '../../support/store.js';
+import { type StoreSetup, type TestFeed, tables, useServerOfItsOwn, useStore } from '../../support/store.js';
 
 const GUIDE = readFileSync(new URL('../../../docs/postgresql.md', import.meta.url), 'utf8');
 // Only what is flushed is sent and confirmed: the publisher flushes each commit, as by default, and the subscriber soon.
@@ -19,7 +19,7 @@ function statements(mark: string): readonly string[] {
   return text.split(/;\n/).filter((statement) => statement.trim() !== '');
 }
 
-async function runAll({ rows }: StoreBench, list: readonly string[]): Promise<void> {
+async function runAll({ rows }: StoreSetup, list: readonly string[]): Promise<void> {
   for (const statement of list) await rows(sql.raw(statement));
 }
 
@@ -47,7 +47,7 @@ const COMPARED: Readonly<Record<string, RawBuilder<unknown>>> = {
 };
 
 /** Returns the compared rows of a server as text: drivers would lose digits. */
-async function contents({ rows }: StoreBench): Promise<Record<string, string[]>> {
+async function contents({ rows }: StoreSetup): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const [name, query] of Object.entries(COMPARED)) {
     const texts = await rows(sql<{ text: string }>`SELECT row::text AS text FROM (${query}) AS q (row) ORDER BY 1`);
@@ -57,7 +57,7 @@ async function contents({ rows }: StoreBench): Promise<Record<string, string[]>>
 }
 
 /** Returns everything that a server stores, the bytes of quarantined entries included. */
-const everything = async ({ rows }: StoreBench) =>
+const everything = async ({ rows }: StoreSetup) =>
   JSON.stringify(
     await rows(sql`
     SELECT to_jsonb(r)::text AS row FROM ${tables.runs} AS r UNION ALL SELECT to_jsonb(h)::text FROM ${tables.runHistory} AS h
@@ -65,7 +65,7 @@ const everything = async ({ rows }: StoreBench) =>
     UNION ALL SELECT to_jsonb(d)::text FROM ${tables.deletedRuns} AS d`),
   );
 
-const productive = async ({ rows }: StoreBench) =>
+const productive = async ({ rows }: StoreSetup) =>
   (await rows(sql<{ scan_id: string }>`SELECT scan_id FROM scanfeed_reporting.productive_runs ORDER BY scan_id`)).map(
     (row) => row.scan_id,
   );

@@ -13,12 +13,12 @@ import { emptyReports, fieldColumns, fields, NO_READER, named, refresh } from '.
 import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await emptyReports(bench);
-  feed = await bench.takeFeed();
+  await emptyReports(setup);
+  feed = await setup.takeFeed();
 });
 
 /** Runs the maintenance until `stop`; reports each log line, each pause and each purge. */
@@ -58,7 +58,7 @@ function maintain(
       settings,
       limit: limitConcurrency(1),
       checkIntervalMs: () => 5_000,
-      connection: bench.connection,
+      connection: setup.connection,
       isLeader,
       isReadingInBulk,
       onPurged: on.purged ?? (() => {}),
@@ -72,10 +72,10 @@ function maintain(
 }
 
 const viewExists = async (name: string) =>
-  (await bench.rows(sql`SELECT FROM pg_class WHERE relname = ${name} AND relkind = 'v'`)).length === 1;
+  (await setup.rows(sql`SELECT FROM pg_class WHERE relname = ${name} AND relkind = 'v'`)).length === 1;
 
 const documentsLeft = async () => {
-  const [row] = await bench.rows(sql<{ left: number }>`
+  const [row] = await setup.rows(sql<{ left: number }>`
     SELECT count(*)::int AS left FROM scanfeed.runs, scanfeed.report_progress AS progress
     WHERE runs.change_seq > progress.change_seq`);
   return row?.left ?? Number.NaN;
@@ -97,7 +97,7 @@ describe('the maintenance of the daemon', () => {
     );
     await maintenance.done;
     expect(lines).toEqual(Array(2).fill('info built typed views'));
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
   });
 
   it('warns when the columns of a view have reached their limit', async () => {
@@ -154,7 +154,7 @@ describe('the maintenance of the daemon', () => {
 
   it('logs a failure once, and builds the views when it is over', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
-    await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
+    await setup.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
     const lines: string[] = [];
     let now = 0;
     const maintenance = maintain(
@@ -166,7 +166,7 @@ describe('the maintenance of the daemon', () => {
         },
         pause: (n, ms) => {
           now += ms;
-          if (n === 4) void bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
+          if (n === 4) void setup.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
         },
       },
       { monotonic: () => now },
@@ -177,16 +177,16 @@ describe('the maintenance of the daemon', () => {
   });
 
   it('tries a view in growing pauses when its table takes no row, and stores the rows of the others', async () => {
-    await bench.rows(sql`CREATE SEQUENCE tries; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    await setup.rows(sql`CREATE SEQUENCE tries; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'too long' USING ERRCODE = '54000'; END $$`);
     const page = (n: number) => feed.commit([entryJson({ scanId: `${n}`, data: { a: n, zeilen: [{ b: n }] } })]);
     await page(1);
-    await refresh(bench);
-    await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-    await refresh(bench);
-    const [first] = await bench.rows(sql<{ id: number }>`
+    await refresh(setup);
+    await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+    await refresh(setup);
+    const [first] = await setup.rows(sql<{ id: number }>`
       SELECT id FROM ${tables.reportViews} WHERE name = 'document_rechnung'`);
-    await bench.rows(sql`CREATE TRIGGER refuse BEFORE INSERT ON ${sql.id('scanfeed_reporting', `stored_${first?.id}`)}
+    await setup.rows(sql`CREATE TRIGGER refuse BEFORE INSERT ON ${sql.id('scanfeed_reporting', `stored_${first?.id}`)}
       FOR EACH ROW EXECUTE FUNCTION refuse()`);
     await page(2);
     let now = 0;
@@ -203,7 +203,7 @@ describe('the maintenance of the daemon', () => {
       { monotonic: () => now, onOutage: ({ endedAt }) => ended.push(endedAt !== null) },
     );
     await maintenance.done;
-    const [{ tries, behind } = {}] = await bench.rows(sql<Record<string, unknown>>`
+    const [{ tries, behind } = {}] = await setup.rows(sql<Record<string, unknown>>`
       SELECT last_value::int AS tries, array_agg(name) FILTER (WHERE stored_up_to < highest) AS behind
       FROM tries, ${tables.reportViews}, (SELECT max(change_seq) AS highest FROM ${tables.runs}) AS runs
       WHERE stores_rows GROUP BY 1`);
@@ -214,7 +214,7 @@ describe('the maintenance of the daemon', () => {
 
   it('drops its failures when another replica leads', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
-    await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
+    await setup.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
     const ended: boolean[] = [];
     const lines: string[] = [];
     const maintenance = maintain(
@@ -223,7 +223,7 @@ describe('the maintenance of the daemon', () => {
       { isLeader: () => lines.length === 0, onOutage: ({ endedAt }) => ended.push(endedAt !== null) },
     );
     await maintenance.done;
-    await bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
+    await setup.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
     expect(lines).toEqual(['warn holding: action required']);
     expect(ended).toEqual([false, true]);
   });
@@ -248,16 +248,16 @@ describe('the maintenance of the daemon', () => {
       ['run_history', 0],
       ['quarantine', 0],
     ]);
-    expect(await bench.rows(sql`SELECT scan_id FROM scanfeed_reporting.runs`)).toEqual([{ scan_id: 'new' }]);
+    expect(await setup.rows(sql`SELECT scan_id FROM scanfeed_reporting.runs`)).toEqual([{ scan_id: 'new' }]);
   });
 
   it('logs orphaned pending results when there are new ones', async () => {
-    const former = await bench.takeFeed({ name: 'former' });
+    const former = await setup.takeFeed({ name: 'former' });
     const leavePending = async (scanId: string) => {
       await commitPending(former, { scanId });
-      await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = '-infinity', created_at = '-infinity'
+      await setup.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = '-infinity', created_at = '-infinity'
         WHERE name = 'former'`);
-      await bench.rows(sql`DELETE FROM ${tables.processes}`);
+      await setup.rows(sql`DELETE FROM ${tables.processes}`);
     };
     await leavePending('one');
     const lines: unknown[] = [];

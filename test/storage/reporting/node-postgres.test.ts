@@ -13,8 +13,8 @@ import {
 } from '../../support/worst-documents.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
-beforeAll(() => storeWorstDocuments(bench));
+const setup = useStore(given);
+beforeAll(() => storeWorstDocuments(setup));
 
 /** Writes a value as the default type parsers of node-postgres have read it. */
 function write(value: unknown, kind: Kind): Cell {
@@ -28,7 +28,7 @@ function write(value: unknown, kind: Kind): Cell {
 }
 
 describe('node-postgres', () => {
-  it('finds the values of the worst documents in columns, or marked', () => expectWorstValues(bench));
+  it('finds the values of the worst documents in columns, or marked', () => expectWorstValues(setup));
 
   it.each(ZONES)(
     'reads every view and function, with the right values, over the worst documents in %s',
@@ -36,7 +36,7 @@ describe('node-postgres', () => {
       const client = new pg.Client({ connectionString: given.url, options: `-c timezone=${zone}` });
       await client.connect();
       try {
-        const relations = await readRelations(bench);
+        const relations = await readRelations(setup);
         expect(relations.length).toBeGreaterThan(10);
         for (const relation of relations) {
           const { rows } = await client.query({ text: `SELECT * FROM ${relation.name}`, rowMode: 'array' });

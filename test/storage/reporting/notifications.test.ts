@@ -10,23 +10,23 @@ import { emptyReports } from '../../support/reports.js';
 import { MIGRATED, openTestDatabase, type TestFeed, tables, useServerOfItsOwn, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const listener = useChangeListener(given);
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await emptyReports(bench);
-  feed = await bench.takeFeed();
+  await emptyReports(setup);
+  feed = await setup.takeFeed();
 });
 
 let last: string | null;
 /** Runs `work`, which sends none, and returns the notifications of the leader after it. */
 async function heard(work: () => Promise<unknown>): Promise<string[]> {
-  last = await notifyChanges(bench.connection, null);
+  last = await notifyChanges(setup.connection, null);
   await listener.sent();
   await work();
   expect(await listener.sent()).toEqual([]);
-  last = await notifyChanges(bench.connection, last);
+  last = await notifyChanges(setup.connection, last);
   return listener.sent();
 }
 
@@ -45,14 +45,14 @@ describe('a listener to scanfeed_changes', () => {
     await feed.commit([entry('a'), entry('b')]);
     const unusable = ['a', 'b'].map((scanId) => entry(scanId, { revision: 2, status: 'odd' }));
     expect(await heard(() => feed.commit(unusable))).toEqual(['']);
-    const { quarantine } = bench.operatorStore;
+    const { quarantine } = setup.operatorStore;
     const open = await quarantine.openIds('default');
     expect(await heard(() => quarantine.discard('default', open))).toEqual(['']);
   });
 
   it('hears one notification when runs are erased or expire', async () => {
     await feed.commit([entry('a'), entry('b'), entry('c', AGO), entry('d', AGO)]);
-    const { erase, purgeRuns } = bench.operatorStore.deletedRuns;
+    const { erase, purgeRuns } = setup.operatorStore.deletedRuns;
     expect(await heard(() => erase(['a', 'b']))).toEqual(['']);
     expect(await heard(() => purgeRuns(365, 100))).toEqual(['']);
     expect(await heard(() => purgeRuns(365, 100))).toEqual([]);
@@ -71,17 +71,17 @@ describe('a listener to scanfeed_changes', () => {
     await feed.commit([entry('a')]);
     const other = openTestDatabase(given.url);
     let committing: Promise<unknown> = Promise.resolve();
-    last = await notifyChanges(bench.connection, null);
+    last = await notifyChanges(setup.connection, null);
     await listener.sent();
     await other.sql.transaction().execute(async (writer) => {
       await sql`SELECT FROM ${tables.runs} FOR UPDATE`.execute(writer);
       committing = feed.commit([entry('a', { revision: 2 })]);
       await untilWaiting(other.sql, 1);
-      last = await notifyChanges(bench.connection, last);
+      last = await notifyChanges(setup.connection, last);
       expect(await listener.sent()).toEqual([]);
     });
     await committing;
-    last = await notifyChanges(bench.connection, last);
+    last = await notifyChanges(setup.connection, last);
     expect(await listener.sent()).toEqual(['']);
     await other.close();
   });
@@ -89,7 +89,7 @@ describe('a listener to scanfeed_changes', () => {
 
 describe('a server whose queue of notifications is full', () => {
   const server = useServerOfItsOwn({ max_notify_queue_pages: '64' });
-  const fullBench = useStore(server);
+  const fullSetup = useStore(server);
 
   it('stores runs when a session listens without reading', async () => {
     await withConnection(server.url, async (listening) => {
@@ -102,8 +102,8 @@ describe('a server whose queue of notifications is full', () => {
         );
         await expect(fill).rejects.toMatchObject({ code: '54000' });
       });
-      expect(await (await fullBench.takeFeed()).counts([entry('a')])).toMatchObject({ stored: ['a'] });
-      expect(await notifyChanges(fullBench.connection, null)).toBe('1');
+      expect(await (await fullSetup.takeFeed()).counts([entry('a')])).toMatchObject({ stored: ['a'] });
+      expect(await notifyChanges(fullSetup.connection, null)).toBe('1');
     });
   });
 });

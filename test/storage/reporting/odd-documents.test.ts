@@ -6,8 +6,8 @@ import { fieldColumns, readAllViews, readView, useDocuments } from '../../suppor
 import { tables, useStore } from '../../support/store.js';
 import { IS_THOROUGH } from '../../support/thorough.js';
 
-const bench = useStore();
-const { store, build, viewNames } = useDocuments(bench);
+const setup = useStore();
+const { store, build, viewNames } = useDocuments(setup);
 
 describe('names', () => {
   it('need no quotes when keys contain any characters', async () => {
@@ -24,11 +24,11 @@ describe('names', () => {
       'ähm ': 10,
     });
     await build();
-    const columns = (await fieldColumns(bench, 'document_rechnung')).map((text) => text.split(' ')[0] ?? '');
+    const columns = (await fieldColumns(setup, 'document_rechnung')).map((text) => text.split(' ')[0] ?? '');
     expect([...columns].sort()).toEqual(
       ['_2024', 'a_b_c', 'aehm', 'data_scan_id', 'faelligkeit_am', 'field', 'it_s', 'order_', 'user_', 'ust_id'].sort(),
     );
-    const rows = await bench.rows<Record<string, string>>(
+    const rows = await setup.rows<Record<string, string>>(
       sql.raw(
         `SELECT ${columns.map((name) => `${name}::text`).join(', ')} FROM scanfeed_reporting.document_rechnung`,
       ) as never,
@@ -54,11 +54,11 @@ describe('names', () => {
       { skonto_prozent: '2', skonto_prozent_2: null, other_fields: null },
       { skonto_prozent: '2', skonto_prozent_2: '3', other_fields: null },
     ];
-    expect(await readView(bench, 'document_rechnung', columns)).toEqual(rows);
-    await bench.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);
-    await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+    expect(await readView(setup, 'document_rechnung', columns)).toEqual(rows);
+    await setup.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);
+    await setup.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
     await build();
-    expect(await readView(bench, 'document_rechnung', columns)).toEqual(rows);
+    expect(await readView(setup, 'document_rechnung', columns)).toEqual(rows);
   });
 
   it('are distinct when keys or slugs differ only in case, signs or their ends', async () => {
@@ -82,14 +82,14 @@ describe('names', () => {
     expect(new Set(views).size).toBe(views.length);
     expect(views).toHaveLength(17);
     for (const name of views) expect(name).toMatch(/^document[a-z0-9_]{0,55}$/);
-    const rows = await bench.rows(sql<Record<string, string>>`
+    const rows = await setup.rows(sql<Record<string, string>>`
       SELECT to_jsonb(v) - ARRAY(SELECT name FROM unnest(ARRAY['change_seq']) AS name) AS row
       FROM scanfeed_reporting.document_rechnung AS v WHERE scan_id = 'scan-1'`);
     const values = Object.values((rows[0] as unknown as { row: Record<string, unknown> }).row).filter(
       (v) => typeof v === 'number',
     );
     for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9]) expect(values).toContain(n);
-    await readAllViews(bench);
+    await readAllViews(setup);
   });
 });
 
@@ -128,15 +128,15 @@ describe('odd documents', () => {
     await store({ artikel: Array.from({ length: 60_000 }, (_, index) => ({ nr: index, text: 'x'.repeat(140) })) });
     const { built } = await build();
     expect(built).toContain('document_rechnung');
-    await readAllViews(bench);
-    const columns = await fieldColumns(bench, 'document_rechnung');
+    await readAllViews(setup);
+    const columns = await fieldColumns(setup, 'document_rechnung');
     expect(columns).toHaveLength(400); // all rare: room is left for common fields
     expect(await build()).toMatchObject({ built: [], columns: 0 });
-    const [row] = await bench.rows(sql<{ keys: number }>`
+    const [row] = await setup.rows(sql<{ keys: number }>`
       SELECT (SELECT count(*)::int FROM jsonb_object_keys(other_fields)) AS keys
       FROM scanfeed_reporting.document_rechnung WHERE scan_id = 'scan-2'`);
     expect(row?.keys).toBeGreaterThan(1_000);
-    const [count] = await bench.rows(
+    const [count] = await setup.rows(
       sql`SELECT count(*)::int AS n, max(nr)::int AS last FROM scanfeed_reporting.document_rechnung_artikel`,
     );
     expect(count).toEqual({ n: 60_000, last: 59_999 });
@@ -145,7 +145,7 @@ describe('odd documents', () => {
   it('keep each value when a key is a number in one and an object or array in another', async () => {
     for (const k of [1, { sub: 'x' }, ['y'], [{ z: 3 }], 'text']) await store({ k });
     await build();
-    const rows = await readView(bench, 'document_rechnung', ['k', 'k__text', 'k__json', 'unfit_fields']);
+    const rows = await readView(setup, 'document_rechnung', ['k', 'k__text', 'k__json', 'unfit_fields']);
     expect(rows).toEqual([
       { k: '1', k__text: '1', k__json: '1', unfit_fields: '{document_rechnung_k}' },
       { k: null, k__text: null, k__json: '{"sub": "x"}', unfit_fields: '{k}' },
@@ -153,7 +153,7 @@ describe('odd documents', () => {
       { k: null, k__text: null, k__json: '[{"z": 3}]', unfit_fields: '{k}' },
       { k: null, k__text: 'text', k__json: '"text"', unfit_fields: '{k,document_rechnung_k}' },
     ]);
-    expect(await readView(bench, 'document_rechnung_k', ['scan_id', 'z', 'sub', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung_k', ['scan_id', 'z', 'sub', 'other_fields'])).toEqual([
       { scan_id: 'scan-2', z: null, sub: 'x', other_fields: null },
       { scan_id: 'scan-3', z: null, sub: null, other_fields: '"y"' },
       { scan_id: 'scan-4', z: '3', sub: null, other_fields: null },
@@ -163,10 +163,10 @@ describe('odd documents', () => {
   it('keep the values when arrays are nested in arrays', async () => {
     await store({ a: [[{ x: 1 }], {}], b: [[{ x: 2 }]], c: [[[3]], { y: 4 }] });
     await build();
-    expect(await readView(bench, 'document_rechnung', ['a', 'b', 'c', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['a', 'b', 'c', 'other_fields'])).toEqual([
       { a: '[[{"x": 1}], {}]', b: '[[{"x": 2}]]', c: '[[[3]], {"y": 4}]', other_fields: null },
     ]);
-    expect(await readView(bench, 'document_rechnung_c', ['position', 'y', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung_c', ['position', 'y', 'other_fields'])).toEqual([
       { position: '1', y: null, other_fields: '[[3]]' },
       { position: '2', y: '4', other_fields: null },
     ]);
@@ -178,14 +178,14 @@ describe('odd documents', () => {
       Array.from({ length: 7 }, key).reduce((inner, name) => ({ [name]: inner }), value);
     await store({ nr: 1, ...(inObjects([{ ...(inObjects([{ ...(inObjects(1) as object) }]) as object) }]) as object) });
     await build();
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['nr numeric']);
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['nr numeric']);
     expect((await viewNames()).length).toBe(4);
   });
 
   it('have an object only in its column when it is eight keys deep', async () => {
     await store(nested(9));
     await build();
-    expect(await readView(bench, 'document_rechnung', ['a_a_a_a_a_a_a_a', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['a_a_a_a_a_a_a_a', 'other_fields'])).toEqual([
       { a_a_a_a_a_a_a_a: '{"a": 1}', other_fields: null },
     ]);
   });
@@ -193,7 +193,7 @@ describe('odd documents', () => {
   it('get a view without fields when they are empty objects', async () => {
     await store({}, 'leer');
     await build();
-    expect(await readView(bench, 'document_leer', ['scan_id', 'unfit_fields', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_leer', ['scan_id', 'unfit_fields', 'other_fields'])).toEqual([
       { scan_id: 'scan-1', unfit_fields: null, other_fields: null },
     ]);
   });

@@ -6,7 +6,7 @@ import { DEMO_DATA } from '../../support/demo-data.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore(useDatabase(DEMO_DATA));
+const setup = useStore(useDatabase(DEMO_DATA));
 const readPage = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const TEXT = readPage('docs/reporting.md');
 
@@ -40,7 +40,7 @@ const READER = `scanfeed_questions_${process.pid}`;
 
 /** Runs it in a transaction that is rolled back. */
 async function run(role: string | null, statement: string): Promise<Record<string, unknown>[]> {
-  const tx = await bench.database.sql.startTransaction().execute();
+  const tx = await setup.database.sql.startTransaction().execute();
   try {
     if (role !== null) await sql`SET LOCAL ROLE ${sql.id(role)}`.execute(tx);
     return (await sql.raw<Record<string, unknown>>(statement).execute(tx)).rows;
@@ -50,11 +50,11 @@ async function run(role: string | null, statement: string): Promise<Record<strin
 }
 
 beforeAll(async () => {
-  expect(await grantReader(bench.connection, READER)).toBe(true);
+  expect(await grantReader(setup.connection, READER)).toBe(true);
 });
 afterAll(async () => {
-  await bench.rows(sql`DROP OWNED BY ${sql.id(READER)}`);
-  await bench.rows(sql`DROP ROLE ${sql.id(READER)}`);
+  await setup.rows(sql`DROP OWNED BY ${sql.id(READER)}`);
+  await setup.rows(sql`DROP ROLE ${sql.id(READER)}`);
 });
 
 describe('docs/reporting.md and README.md', () => {

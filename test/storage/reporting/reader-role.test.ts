@@ -12,8 +12,8 @@ import { createTestDatabase, type TestDatabase, useDatabase } from '../../suppor
 import { connectionOf, MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
-const admin = () => bench.database.sql;
+const setup = useStore(given);
+const admin = () => setup.database.sql;
 const cleanUp: (() => Promise<unknown>)[] = [];
 let number = 0;
 
@@ -21,7 +21,7 @@ let number = 0;
 const roleName = () => {
   const role = `scanfeed_role_${process.pid}_${++number}`;
   cleanUp.unshift(async () => {
-    if ((await bench.rows(sql`SELECT FROM pg_roles WHERE rolname = ${role}`)).length === 0) return;
+    if ((await setup.rows(sql`SELECT FROM pg_roles WHERE rolname = ${role}`)).length === 0) return;
     await sql`DROP OWNED BY ${sql.id(role)}`.execute(admin());
     await sql`DROP ROLE ${sql.id(role)}`.execute(admin());
   });
@@ -53,9 +53,9 @@ afterEach(async () => {
 describe('the reader role', () => {
   it('can only read the reports when it is used', async () => {
     const reader = roleName();
-    expect(await grantReader(bench.connection, reader)).toBe(true);
-    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: true });
-    await (await bench.takeFeed()).commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
+    expect(await grantReader(setup.connection, reader)).toBe(true);
+    expect(await inspectReaderRole(setup.connection, reader)).toEqual({ exists: true, reads: true });
+    await (await setup.takeFeed()).commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
     const member = await login(`IN ROLE ${reader}`);
     const { sql: db } = openAs(member);
     const views = await sql<{ view: string }>`
@@ -79,7 +79,7 @@ describe('the reader role', () => {
 
   it('cannot log in, and is read-only with a time limit when it may', async () => {
     const reader = roleName();
-    await grantReader(bench.connection, reader);
+    await grantReader(setup.connection, reader);
     const { rows } =
       await sql`SELECT rolcanlogin, rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = ${reader}`.execute(
         admin(),
@@ -108,19 +108,19 @@ describe('the reader role', () => {
 
   it('needs no rights when it already exists', async () => {
     const reader = roleName();
-    await grantReader(bench.connection, reader);
+    await grantReader(setup.connection, reader);
     const connection = connectStore(openAs(await login('NOCREATEROLE')), TEST_SCHEMA);
     expect(await grantReader(connection, reader)).toBe(true);
   });
 
   it('can read a view when it was created later', async () => {
     const reader = roleName();
-    await grantReader(bench.connection, reader);
+    await grantReader(setup.connection, reader);
     await sql`CREATE VIEW scanfeed_reporting.later AS SELECT 1 AS one`.execute(admin());
     cleanUp.unshift(() => sql`DROP VIEW scanfeed_reporting.later`.execute(admin()));
-    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: false });
-    expect(await grantReader(bench.connection, reader)).toBe(true);
-    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: true });
+    expect(await inspectReaderRole(setup.connection, reader)).toEqual({ exists: true, reads: false });
+    expect(await grantReader(setup.connection, reader)).toBe(true);
+    expect(await inspectReaderRole(setup.connection, reader)).toEqual({ exists: true, reads: true });
   });
 });
 
@@ -133,7 +133,7 @@ describe('migrate', () => {
     }
     const granted = sql`SELECT datname FROM pg_shdepend JOIN pg_database ON pg_database.oid = dbid
       WHERE datname IN (${a.name}, ${b.name}) AND refobjid IN (SELECT oid FROM pg_roles WHERE rolname ~ 'reader')`;
-    expect(await bench.rows(granted)).toEqual([]);
+    expect(await setup.rows(granted)).toEqual([]);
   });
 
   it('prints the statements for the reader role when its own role may not create one', async () => {

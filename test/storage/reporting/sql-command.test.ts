@@ -13,19 +13,19 @@ import { connectionOf, MIGRATED, tables, useStore } from '../../support/store.js
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const READER = `scanfeed_sql_${process.pid}`;
 
 beforeAll(async () => {
-  await grantReader(bench.connection, READER);
-  const feed = await bench.takeFeed();
+  await grantReader(setup.connection, READER);
+  const feed = await setup.takeFeed();
   await feed.commit([
     entryJson({ scanId: 'a', fileName: 'comma, "quoted".pdf', partnerName: null }),
     entryJson({ scanId: 'b', fileName: '', partnerName: '\u001b[2Jred', ocrConfidence: 1 }),
   ]);
 });
 afterAll(async () => {
-  await bench.rows(sql.raw(`DROP OWNED BY ${READER} CASCADE; DROP ROLE ${READER}`));
+  await setup.rows(sql.raw(`DROP OWNED BY ${READER} CASCADE; DROP ROLE ${READER}`));
 });
 
 const run = (
@@ -213,7 +213,7 @@ describe('sql', () => {
     expect(err).toContain(`PostgreSQL refused the query: `);
     expect(err).toContain(reason);
     expect(err.trimEnd()).not.toContain('\n');
-    expect(await bench.rows(sql`SELECT FROM ${tables.runs}`)).toHaveLength(2);
+    expect(await setup.rows(sql`SELECT FROM ${tables.runs}`)).toHaveLength(2);
   });
 
   it('reports a lost connection in one line when it is lost during the query', async () => {
@@ -235,16 +235,16 @@ describe('sql', () => {
 
   it('names the missing grant when its login is not a member of the role', async () => {
     const login = `scanfeed_login_${process.pid}`;
-    await bench.rows(sql.raw(`CREATE ROLE ${login} LOGIN PASSWORD 'secret'`));
-    await grantDaemon(bench.connection, login);
+    await setup.rows(sql.raw(`CREATE ROLE ${login} LOGIN PASSWORD 'secret'`));
+    await grantDaemon(setup.connection, login);
     const url = new URL(given.url);
     Object.assign(url, { username: login, password: 'secret' });
     const runAsLogin = () => run('SELECT 1 AS n', [], READER, { url: url.href });
     const refused = await runAsLogin();
     const grant = /let an administrator run: (GRANT .*)\n$/.exec(refused.err)?.[1] ?? refused.err;
-    await bench.rows(sql.raw(grant));
+    await setup.rows(sql.raw(grant));
     const granted = await runAsLogin();
-    await bench.rows(sql.raw(`DROP OWNED BY ${login}; DROP ROLE ${login}`));
+    await setup.rows(sql.raw(`DROP OWNED BY ${login}; DROP ROLE ${login}`));
     expect([refused.exitCode, granted.out]).toEqual([1, 'n\n1\n']);
   });
 

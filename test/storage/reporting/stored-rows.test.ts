@@ -10,24 +10,24 @@ import { emptyReports, fieldColumns, useDocuments } from '../../support/reports.
 import { tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
-const bench = useStore();
-const { feed, store, build } = useDocuments(bench);
+const setup = useStore();
+const { feed, store, build } = useDocuments(setup);
 const VIEW = 'document_rechnung';
 const FEEDS = ['north', 'south'];
 const STEPS = 40;
 
 /** Has the views of documents of the type `rechnung` keep their rows in tables. */
 const storeRows = (isWanted = true) =>
-  bench.rows(
+  setup.rows(
     sql`UPDATE ${tables.reportViews} SET stores_rows = ${isWanted} WHERE name LIKE 'document_rechnung%' AND history_of IS NULL`,
   );
-const storedViews = async () => (await defineViews(bench.connection)).filter(({ view }) => view.storesRows);
+const storedViews = async () => (await defineViews(setup.connection)).filter(({ view }) => view.storesRows);
 /** Stores the rows of the next batch of changes of each view. */
 const storeBatch = async () => {
-  for (const view of await storedViews()) await storeNextRows(bench.connection, view);
+  for (const view of await storedViews()) await storeNextRows(setup.connection, view);
 };
 const content = async (query: string) => {
-  const rows = await bench.rows(
+  const rows = await setup.rows(
     sql<{ row: string }>`SELECT to_jsonb(said)::text AS row FROM (${sql.raw(query)}) AS said ORDER BY 1`,
   );
   return rows.map(({ row }) => row);
@@ -50,10 +50,10 @@ const inTables = async () => {
 describe('a typed view that keeps its rows in a table', () => {
   it('says what the documents say after each of many random events, however far the table is behind', async () => {
     for (let seed = 1; seed <= cases(4, 60); seed += 1) {
-      await emptyReports(bench);
+      await emptyReports(setup);
       const choices = choicesFrom(seed);
-      const world = new RandomWorld(choices, bench, bench.store, 8);
-      const first = await bench.takeFeed({ name: 'first' });
+      const world = new RandomWorld(choices, setup, setup.store, 8);
+      const first = await setup.takeFeed({ name: 'first' });
       await first.commit([entryJson({ scanId: 'first', data: documentOf(1) })]);
       await build();
       await storeRows();
@@ -75,9 +75,9 @@ describe('a typed view that keeps its rows in a table', () => {
     await build();
     expect(await inTables()).toHaveLength(2); // the document and its only element
     const [documents] = await storedViews();
-    await bench.rows(sql`UPDATE ${sql.raw(`scanfeed_reporting.stored_${documents?.view.id}`)} SET betrag = 7`);
-    expect(await bench.rows(sql`SELECT betrag FROM scanfeed_reporting.document_rechnung`)).toEqual([{ betrag: '7' }]);
-    await forgetProgress(bench.connection);
+    await setup.rows(sql`UPDATE ${sql.raw(`scanfeed_reporting.stored_${documents?.view.id}`)} SET betrag = 7`);
+    expect(await setup.rows(sql`SELECT betrag FROM scanfeed_reporting.document_rechnung`)).toEqual([{ betrag: '7' }]);
+    await forgetProgress(setup.connection);
     await expectExact('deleted');
     await build();
     await expectExact('stored anew');
@@ -93,7 +93,7 @@ describe('a typed view that keeps its rows in a table', () => {
     await expectExact('before the columns');
     await build();
     await expectExact('with the columns');
-    const rows = await bench.rows(
+    const rows = await setup.rows(
       sql`SELECT betrag__text, skonto FROM scanfeed_reporting.document_rechnung ORDER BY scan_id`,
     );
     expect(rows).toEqual([
@@ -106,7 +106,7 @@ describe('a typed view that keeps its rows in a table', () => {
   it('says what the documents say in a transaction that is older than its table or columns', async () => {
     await store(documentOf(1));
     await build();
-    const old = () => bench.database.sql.startTransaction().setIsolationLevel('repeatable read').execute();
+    const old = () => setup.database.sql.startTransaction().setIsolationLevel('repeatable read').execute();
     const documentsIn = async (transaction: Awaited<ReturnType<typeof old>>) => {
       const query = sql<{
         row: string;
@@ -128,7 +128,7 @@ describe('a typed view that keeps its rows in a table', () => {
   });
 
   it('keeps nothing of a run that is erased, even while rows are being stored', async () => {
-    const { erase } = bench.operatorStore.deletedRuns;
+    const { erase } = setup.operatorStore.deletedRuns;
     for (const name of ['one', 'two']) await store({ ...documentOf(1), name });
     await build();
     await storeRows();
@@ -136,7 +136,7 @@ describe('a typed view that keeps its rows in a table', () => {
     expect((await inTables()).join()).toMatch(/one.*two/);
     await erase(['scan-1']);
     expect((await inTables()).join()).not.toContain('one');
-    await forgetProgress(bench.connection);
+    await forgetProgress(setup.connection);
     await Promise.all([erase(['scan-2']), storeBatch()]);
     expect(await inTables()).toEqual([]);
     await build();
@@ -149,7 +149,7 @@ describe('a typed view that keeps its rows in a table', () => {
     await build();
     await storeRows();
     await build();
-    await bench.operatorStore.deletedRuns.purgeRuns(365, 10);
+    await setup.operatorStore.deletedRuns.purgeRuns(365, 10);
     await expectExact('expired');
     await storeBatch();
     expect(await inTables()).toEqual([]);
@@ -160,13 +160,13 @@ describe('a typed view that keeps its rows in a table', () => {
     await build();
     await storeRows();
     await build();
-    await bench.rows(sql`CREATE PUBLICATION everything FOR ALL TABLES`);
+    await setup.rows(sql`CREATE PUBLICATION everything FOR ALL TABLES`);
     try {
-      await bench.operatorStore.deletedRuns.erase(['scan-1']);
-      await (await bench.takeFeed()).commit([entryJson({ scanId: 'scan-2', revision: 2, data: documentOf(3) })]);
+      await setup.operatorStore.deletedRuns.erase(['scan-1']);
+      await (await setup.takeFeed()).commit([entryJson({ scanId: 'scan-2', revision: 2, data: documentOf(3) })]);
       await build();
     } finally {
-      await bench.rows(sql`DROP PUBLICATION everything`);
+      await setup.rows(sql`DROP PUBLICATION everything`);
     }
     expect(await inTables()).toHaveLength(2);
     await expectExact('published');
@@ -189,7 +189,7 @@ describe('a typed view that keeps its rows in a table', () => {
     await build();
     await storeRows();
     await build();
-    expect(await fieldColumns(bench, 'document_rechnung_ecken')).toEqual([
+    expect(await fieldColumns(setup, 'document_rechnung_ecken')).toEqual([
       'ctid_ text',
       'tableoid_ numeric',
       'xmax_ numeric',
@@ -206,6 +206,6 @@ describe('a typed view that keeps its rows in a table', () => {
     await storeRows(false);
     await build();
     expect(await content(`SELECT * FROM scanfeed_reporting.${VIEW}`)).toHaveLength(1);
-    expect(await bench.rows(sql`SELECT FROM pg_tables WHERE schemaname = 'scanfeed_reporting'`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM pg_tables WHERE schemaname = 'scanfeed_reporting'`)).toEqual([]);
   });
 });

@@ -5,8 +5,8 @@ import { entryJson, raw } from '../../support/entries.js';
 import { fieldColumns, readView, useDocuments } from '../../support/reports.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
-const { feed, store, build, viewNames } = useDocuments(bench);
+const setup = useStore();
+const { feed, store, build, viewNames } = useDocuments(setup);
 
 describe('a typed view', () => {
   it('has a typed column for each field when documents have scalar values', async () => {
@@ -21,7 +21,7 @@ describe('a typed view', () => {
       leer: null,
     });
     await build();
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual([
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual([
       'betrag numeric',
       'bezahlt boolean',
       'datum date',
@@ -41,7 +41,7 @@ describe('a typed view', () => {
       'unfit_fields',
       'other_fields',
     ];
-    expect(await readView(bench, 'document_rechnung', columns)).toEqual([
+    expect(await readView(setup, 'document_rechnung', columns)).toEqual([
       {
         betrag: '1.10',
         nummer: '12345678901234567890',
@@ -53,7 +53,7 @@ describe('a typed view', () => {
         other_fields: null,
       },
     ]);
-    const read = await bench.rows(sql`SELECT gelesen FROM scanfeed_reporting.document_rechnung`);
+    const read = await setup.rows(sql`SELECT gelesen FROM scanfeed_reporting.document_rechnung`);
     expect(read).toEqual([{ gelesen: new Date('2026-02-28T22:30:00Z') }]);
   });
 
@@ -71,7 +71,7 @@ describe('a typed view', () => {
       'infinity',
     ];
     const all = [...days, ...none];
-    const rows = await bench.rows(sql<{ day: string | null }>`
+    const rows = await setup.rows(sql<{ day: string | null }>`
       SELECT ${sql.id('scanfeed', 'as_date')}(to_jsonb(text))::text AS day
       FROM unnest(${all}::text[]) WITH ORDINALITY AS given (text, at) ORDER BY at`);
     expect(rows.map(({ day }) => day)).toEqual([...days, ...none.map(() => null)]);
@@ -94,16 +94,16 @@ describe('a typed view', () => {
       'document_rechnung_positionen_chargen',
     ]);
     expect(
-      await readView(bench, 'document_rechnung_positionen', ['scan_id', 'position', 'menge', 'data_position']),
+      await readView(setup, 'document_rechnung_positionen', ['scan_id', 'position', 'menge', 'data_position']),
     ).toEqual([
       { scan_id: 'scan-1', position: '1', menge: '2.000', data_position: '7' },
       { scan_id: 'scan-1', position: '2', menge: '1', data_position: null },
     ]);
-    expect(await readView(bench, 'document_rechnung_positionen_chargen', ['position_1', 'position', 'nr'])).toEqual([
+    expect(await readView(setup, 'document_rechnung_positionen_chargen', ['position_1', 'position', 'nr'])).toEqual([
       { position_1: '1', position: '1', nr: 'a' },
       { position_1: '1', position: '2', nr: 'b' },
     ]);
-    expect(await readView(bench, 'document_rechnung', ['other_fields'])).toEqual(Array(3).fill({ other_fields: null }));
+    expect(await readView(setup, 'document_rechnung', ['other_fields'])).toEqual(Array(3).fill({ other_fields: null }));
   });
 
   it('contains only completed runs of its type when others are stored', async () => {
@@ -116,7 +116,7 @@ describe('a typed view', () => {
     await feed().commit([entryJson({ scanId: 'scan-6', revision: 2, status: 'odd' })]);
     await store(null);
     await build();
-    expect(await readView(bench, 'document_rechnung', ['scan_id', 'productive', 'a'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['scan_id', 'productive', 'a'])).toEqual([
       { scan_id: 'scan-1', productive: 'true', a: '1' },
       { scan_id: 'scan-2', productive: 'false', a: '2' },
       { scan_id: 'scan-3', productive: 'false', a: '3' },
@@ -130,9 +130,9 @@ describe('a typed view', () => {
   it('gets a column after the others when a field is new, even if reports depend on it', async () => {
     await store({ b: 1 });
     await build();
-    await bench.rows(sql`CREATE VIEW scanfeed_reporting.mine AS SELECT * FROM scanfeed_reporting.document_rechnung`);
+    await setup.rows(sql`CREATE VIEW scanfeed_reporting.mine AS SELECT * FROM scanfeed_reporting.document_rechnung`);
     await store({ a: 'x', b: 2 });
-    expect(await readView(bench, 'document_rechnung', ['b', 'other_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['b', 'other_fields'])).toEqual([
       { b: '1', other_fields: null },
       { b: '2', other_fields: '{"a": "x"}' },
     ]);
@@ -141,13 +141,13 @@ describe('a typed view', () => {
       columns: 1,
       built: ['document_rechnung', 'document_rechnung_history'],
     });
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['b numeric', 'a text']);
-    expect(await readView(bench, 'document_rechnung', ['b', 'a', 'other_fields'])).toEqual([
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['b numeric', 'a text']);
+    expect(await readView(setup, 'document_rechnung', ['b', 'a', 'other_fields'])).toEqual([
       { b: '1', a: null, other_fields: null },
       { b: '2', a: 'x', other_fields: null },
     ]);
-    expect(await bench.rows(sql`SELECT b::int FROM scanfeed_reporting.mine ORDER BY b`)).toEqual([{ b: 1 }, { b: 2 }]);
-    await bench.rows(sql`DROP VIEW scanfeed_reporting.mine`);
+    expect(await setup.rows(sql`SELECT b::int FROM scanfeed_reporting.mine ORDER BY b`)).toEqual([{ b: 1 }, { b: 2 }]);
+    await setup.rows(sql`DROP VIEW scanfeed_reporting.mine`);
   });
 
   it('gets a second text column when values no longer fit the type', async () => {
@@ -156,9 +156,9 @@ describe('a typed view', () => {
     await store({ betrag: '1.234,56', datum: '31.02.2026', ja: 'vielleicht' });
     const row = { betrag: null, datum: null, ja: null, unfit_fields: '{betrag,datum,ja}' };
     const columns = ['betrag', 'datum', 'ja', 'unfit_fields'];
-    expect((await readView(bench, 'document_rechnung', columns))[1]).toEqual(row);
+    expect((await readView(setup, 'document_rechnung', columns))[1]).toEqual(row);
     await build();
-    expect(await readView(bench, 'document_rechnung', [...columns, 'betrag__text', 'datum__text', 'ja__text'])).toEqual(
+    expect(await readView(setup, 'document_rechnung', [...columns, 'betrag__text', 'datum__text', 'ja__text'])).toEqual(
       [
         {
           betrag: '1.10',
@@ -172,7 +172,7 @@ describe('a typed view', () => {
         { ...row, betrag__text: '1.234,56', datum__text: '31.02.2026', ja__text: 'vielleicht' },
       ],
     );
-    const sums = await bench.rows(sql`
+    const sums = await setup.rows(sql`
       SELECT sum(coalesce(betrag, scanfeed_reporting.german_number(betrag__text)))::text AS sum
       FROM scanfeed_reporting.document_rechnung`);
     expect(sums).toEqual([{ sum: '1235.66' }]);
@@ -184,7 +184,7 @@ describe('a typed view', () => {
     await store({ ref: '', datum: '' });
     await store({ ref: null, datum: null });
     expect(await build()).toMatchObject({ columns: 0, built: [] });
-    expect(await readView(bench, 'document_rechnung', ['ref', 'datum', 'unfit_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['ref', 'datum', 'unfit_fields'])).toEqual([
       { ref: 'A-1', datum: '2026-01-31', unfit_fields: null },
       { ref: '', datum: null, unfit_fields: null },
       { ref: null, datum: null, unfit_fields: null },
@@ -197,7 +197,7 @@ describe('a typed view', () => {
     for (const number of ['1.234', '0.500', '2.5', '1000', '1e3']) await store({ betrag: raw(number) });
     await store({ betrag: '1.234' });
     await build();
-    const rows = await readView(bench, 'document_rechnung', ['betrag', 'betrag__number', 'unfit_fields']);
+    const rows = await readView(setup, 'document_rechnung', ['betrag', 'betrag__number', 'unfit_fields']);
     expect(rows).toEqual([
       { betrag: '1.234,56', betrag__number: null, unfit_fields: null },
       { betrag: '1.234', betrag__number: '1.234', unfit_fields: null },
@@ -207,7 +207,7 @@ describe('a typed view', () => {
       { betrag: '1000', betrag__number: '1000', unfit_fields: null },
       { betrag: '1.234', betrag__number: null, unfit_fields: null },
     ]);
-    const sums = await bench.rows(sql`
+    const sums = await setup.rows(sql`
       SELECT sum(COALESCE(betrag__number, scanfeed_reporting.german_number(betrag)))::text AS sum,
         count(*) FILTER (WHERE scanfeed_reporting.german_number(betrag) <> betrag__number)::int AS wrong
       FROM scanfeed_reporting.document_rechnung`);
@@ -237,7 +237,7 @@ describe('a typed view', () => {
         first === 'a number'
           ? statement
           : statement.replaceAll(/\bbetrag(__text)?\b(?!')/g, forTexts).replace("'betrag'", `'${text}'`);
-      expect(await bench.rows(sql.raw(query))).toEqual([{ total, not_counted }]);
+      expect(await setup.rows(sql.raw(query))).toEqual([{ total, not_counted }]);
     },
   );
 
@@ -245,11 +245,11 @@ describe('a typed view', () => {
     await store({ betrag: 1 }, 'rechnung', { completedAt: '0001-01-01T00:00:00Z', deliveredAt: 'gestern' });
     await store({ betrag: 2 });
     await build();
-    const [first] = await readView(bench, 'document_rechnung', ['completed_at', 'unfit_fields', 'other_fields']);
+    const [first] = await readView(setup, 'document_rechnung', ['completed_at', 'unfit_fields', 'other_fields']);
     expect(first).toEqual({ completed_at: null, unfit_fields: null, other_fields: null });
     const page = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
     const [, statement = ''] = /with an unreadable time:\n\n```sql\n([^`]*)```/.exec(page) ?? [];
-    expect(await bench.rows(sql.raw(statement))).toEqual([
+    expect(await setup.rows(sql.raw(statement))).toEqual([
       { scan_id: 'scan-1', submitted_at: null, completed_at: '0001-01-01T00:00:00Z', delivered_at: 'gestern' },
     ]);
   });
@@ -264,17 +264,17 @@ describe('a typed view', () => {
     const exception = { positionen: 'siehe Anlage', betrag: null, betrag_wert: '900' };
     const other = { positionen: null, betrag: '5', betrag_wert: null };
     // While it is unknown which is the exception.
-    expect((await readView(bench, 'document_rechnung', columns)).slice(0, 2)).toEqual([
+    expect((await readView(setup, 'document_rechnung', columns)).slice(0, 2)).toEqual([
       { ...exception, unfit_fields: '{betrag,document_rechnung_positionen}' },
       { ...other, unfit_fields: '{betrag_wert,positionen}' },
     ]);
     for (let number = 0; number < 20; number += 1) await store(usual);
     expect((await build()).built).toEqual(['document_rechnung', 'document_rechnung_history']);
-    expect((await readView(bench, 'document_rechnung', columns)).slice(0, 2)).toEqual([
+    expect((await readView(setup, 'document_rechnung', columns)).slice(0, 2)).toEqual([
       { ...exception, unfit_fields: '{betrag,document_rechnung_positionen}' },
       { ...other, unfit_fields: null },
     ]);
-    const described = await bench.rows(sql`SELECT column_name AS name FROM scanfeed_reporting.columns
+    const described = await setup.rows(sql`SELECT column_name AS name FROM scanfeed_reporting.columns
       WHERE view_name = 'document_rechnung' AND description LIKE '%; few values have this shape, so%' ORDER BY position`);
     expect(described).toEqual([{ name: 'betrag_wert' }, { name: 'positionen' }]);
     expect(await build()).toMatchObject({ built: [] });
@@ -284,7 +284,7 @@ describe('a typed view', () => {
     await store({ kopf: { positionen: [{ menge: 1, lose: [{ nr: 1 }] }] } });
     for (let number = 0; number < 39; number += 1) await store({ kopf: 'siehe Anlage' });
     await build();
-    const described = await bench.rows(sql`SELECT view_name, column_name AS name FROM scanfeed_reporting.columns
+    const described = await setup.rows(sql`SELECT view_name, column_name AS name FROM scanfeed_reporting.columns
       WHERE description LIKE '%; few values are such rows, so%' ORDER BY view_name, position`);
     const view = 'document_rechnung_kopf_positionen';
     expect(described).toEqual([
@@ -299,7 +299,7 @@ describe('a typed view', () => {
     for (let number = 0; number < 20; number += 1) await store({ positionen: { menge: 1 } });
     for (let number = 0; number < 20; number += 1) await store({ positionen: 'siehe Anlage' });
     await build();
-    const rows = await readView(bench, 'document_rechnung', ['positionen', 'unfit_fields']);
+    const rows = await readView(setup, 'document_rechnung', ['positionen', 'unfit_fields']);
     const named = rows.filter(({ unfit_fields: unfit }) => unfit === '{document_rechnung_positionen}');
     expect(named.map(({ positionen }) => positionen)).toEqual(Array(20).fill('siehe Anlage'));
   });
@@ -311,13 +311,13 @@ describe('a typed view', () => {
     await store({ kopf: [kopf(2), kopf(3)] });
     await build();
     const first = 'document_rechnung_kopf_positionen';
-    expect(await readView(bench, 'document_rechnung', ['kopf_nr', 'unfit_fields'])).toEqual([
+    expect(await readView(setup, 'document_rechnung', ['kopf_nr', 'unfit_fields'])).toEqual([
       { kopf_nr: '1', unfit_fields: null },
       { kopf_nr: null, unfit_fields: `{kopf_nr,${first}}` },
     ]);
-    expect(await readView(bench, first, ['menge'])).toEqual([{ menge: '1' }]);
-    expect((await readView(bench, `${first}_2`, ['menge'])).map(({ menge }) => menge)).toEqual(['1', '2', '3']);
-    const comments = await bench.rows(sql`SELECT obj_description(oid) AS comment FROM pg_class
+    expect(await readView(setup, first, ['menge'])).toEqual([{ menge: '1' }]);
+    expect((await readView(setup, `${first}_2`, ['menge'])).map(({ menge }) => menge)).toEqual(['1', '2', '3']);
+    const comments = await setup.rows(sql`SELECT obj_description(oid) AS comment FROM pg_class
       WHERE relname LIKE ${`${first}%`} AND relkind = 'v' ORDER BY relname`);
     const elements =
       'Elements of kopf → positionen in the documents of completed runs of the document type "rechnung", one row each';
@@ -333,14 +333,14 @@ describe('a typed view', () => {
     );
     await feed().commit(page);
     await build();
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['datum date', 'datum__text text']);
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['datum date', 'datum__text text']);
   });
 
   it('is rebuilt unchanged when it was dropped', async () => {
     await store({ a: 1 });
     await build();
-    await bench.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);
+    await setup.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);
     expect(await build()).toMatchObject({ built: ['document_rechnung'] });
-    expect(await readView(bench, 'document_rechnung', ['a'])).toEqual([{ a: '1' }]);
+    expect(await readView(setup, 'document_rechnung', ['a'])).toEqual([{ a: '1' }]);
   });
 });

@@ -14,23 +14,23 @@ import { emptyReports, fieldColumns, NO_READER } from '../../support/reports.js'
 import { MIGRATED, openTestDatabase, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 
-beforeEach(() => emptyReports(bench));
+beforeEach(() => emptyReports(setup));
 
 const run = (args: string) =>
   runCommand(views, ['views', ...args.split(' ')], {
     env: { DATABASE_URL: given.url, SCANFEED_READER_ROLE: NO_READER },
   });
 const store = async (data: unknown, slug = 'rechnung', scanId = 'scan-1') =>
-  (await bench.takeFeed()).commit([entryJson({ scanId, documentType: { slug, name: slug }, data })]);
+  (await setup.takeFeed()).commit([entryJson({ scanId, documentType: { slug, name: slug }, data })]);
 
 /** Returns the number of stored rows of the documents; null: there is no table. */
 async function storedRows(): Promise<number | null> {
-  const [table] = await bench.rows(sql<{ name: string }>`
+  const [table] = await setup.rows(sql<{ name: string }>`
     SELECT tablename AS name FROM pg_tables WHERE schemaname = 'scanfeed_reporting' LIMIT 1`);
   if (table === undefined) return null;
-  const rows = await bench.rows(sql`SELECT FROM ${sql.id('scanfeed_reporting', table.name)}`);
+  const rows = await setup.rows(sql`SELECT FROM ${sql.id('scanfeed_reporting', table.name)}`);
   return rows.length;
 }
 
@@ -91,7 +91,7 @@ describe('views', () => {
   });
 
   it('index creates an index that queries on the view use, and --list finds', async () => {
-    const feed = await bench.takeFeed();
+    const feed = await setup.takeFeed();
     const documentType = { slug: 'rechnung', name: 'Rechnung' };
     const numbers = Array.from({ length: 500 }, (_, number) => `RE-${number}`);
     await feed.commit(numbers.map((nummer) => entryJson({ scanId: nummer, documentType, data: { nummer } })));
@@ -101,8 +101,8 @@ describe('views', () => {
     expect((await run('index document_rechnung nummer completed_at')).out).toBe(
       'document_rechnung already has this index.\n',
     );
-    await bench.rows(sql`ANALYZE`);
-    const plan = await bench.rows(
+    await setup.rows(sql`ANALYZE`);
+    const plan = await setup.rows(
       sql`EXPLAIN SELECT * FROM scanfeed_reporting.document_rechnung WHERE nummer = 'RE-1'`,
     );
     expect(JSON.stringify(plan)).toMatch(/Index Scan using stored_\d+_nummer_completed_at_idx/);
@@ -129,7 +129,7 @@ describe('views', () => {
     await store({ nummer: 'RE-1' });
     await run('refresh');
     await run('index document_rechnung nummer');
-    await bench.rows(sql`UPDATE pg_index SET indisvalid = false
+    await setup.rows(sql`UPDATE pg_index SET indisvalid = false
       WHERE indexrelid = (SELECT oid FROM pg_class WHERE relname LIKE 'stored_%_nummer_idx')`);
     expect((await run('index --list')).out).toContain('invalid');
     const message = expect.stringContaining('interrupted; run `scanfeed views index document_rechnung nummer` again');
@@ -177,7 +177,7 @@ describe('views', () => {
       1,
       expect.stringContaining('`scanfeed views index document_rechnung COLUMN --drop`'),
     ]);
-    const upTo = await bench.rows(sql<{ name: string; current: boolean }>`
+    const upTo = await setup.rows(sql<{ name: string; current: boolean }>`
       SELECT name, stored_up_to = (SELECT max(change_seq) FROM ${tables.runs}) AS current
       FROM ${tables.reportViews} WHERE stores_rows ORDER BY name`);
     expect(upTo).toEqual([
@@ -192,10 +192,10 @@ describe('views', () => {
     await run('refresh');
     await run('store document_rechnung');
     const dropTable = async () => {
-      const [table] = await bench.rows(
+      const [table] = await setup.rows(
         sql<{ name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'scanfeed_reporting'`,
       );
-      await bench.rows(sql`DROP TABLE ${sql.id('scanfeed_reporting', table?.name ?? '')} CASCADE`);
+      await setup.rows(sql`DROP TABLE ${sql.id('scanfeed_reporting', table?.name ?? '')} CASCADE`);
     };
     await dropTable();
     const erased = await runCommand(erase, ['erase', '--scan-id', 'scan-1', '--yes'], {
@@ -235,10 +235,10 @@ describe('views', () => {
   it('refresh --all searches all documents when it is run', async () => {
     await store({ betrag: 1 });
     await run('refresh');
-    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"anders": 1}'`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET data = '{"anders": 1}'`);
     expect((await run('refresh')).out).toBe('All views are up to date.\n');
     expect((await run('refresh --all')).out).toContain('New: 0 views, 1 column.');
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'anders numeric']);
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['betrag numeric', 'anders numeric']);
   });
 
   it('keep the names of fields when their runs were erased, until the type is removed as documented', async () => {
@@ -248,12 +248,12 @@ describe('views', () => {
     await run('refresh');
     await runCommand(erase, ['erase', '--scan-id', 'scan-1', '--yes'], { env: { DATABASE_URL: given.url } });
     await run('refresh --all');
-    expect(await fieldColumns(bench, 'document_rechnung')).toContain('erika_canary numeric');
-    for (const statement of await documentedForgetting()) await bench.rows(sql.raw(statement));
+    expect(await fieldColumns(setup, 'document_rechnung')).toContain('erika_canary numeric');
+    for (const statement of await documentedForgetting()) await setup.rows(sql.raw(statement));
     await run('refresh --all');
-    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric']);
-    expect(await fieldColumns(bench, 'document_rechnung_positionen')).toEqual(['menge numeric']);
-    expect(await bench.rows(sql`SELECT FROM pg_attribute WHERE attname ~ 'canary'`)).toEqual([]);
+    expect(await fieldColumns(setup, 'document_rechnung')).toEqual(['betrag numeric']);
+    expect(await fieldColumns(setup, 'document_rechnung_positionen')).toEqual(['menge numeric']);
+    expect(await setup.rows(sql`SELECT FROM pg_attribute WHERE attname ~ 'canary'`)).toEqual([]);
   });
 
   it('refresh exits with 75 when a daemon is refreshing', async () => {
@@ -272,11 +272,11 @@ describe('views', () => {
   it('refresh names the failed views when some cannot be built', async () => {
     await store({ betrag: 1 });
     await run('refresh');
-    await bench.rows(
+    await setup.rows(
       sql`DROP VIEW scanfeed_reporting.document_rechnung; CREATE TABLE scanfeed_reporting.document_rechnung ()`,
     );
     const { exitCode, err } = await run('refresh');
-    await bench.rows(sql`DROP TABLE scanfeed_reporting.document_rechnung`);
+    await setup.rows(sql`DROP TABLE scanfeed_reporting.document_rechnung`);
     expect({ exitCode, err }).toEqual({
       exitCode: 1,
       err: 'scanfeed: not built: document_rechnung; PostgreSQL refused the statement: schema (SQLSTATE 42809); a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup\n',

@@ -7,17 +7,17 @@ import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { claimNothing, emptyTables, MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore(useDatabase(MIGRATED));
+const setup = useStore(useDatabase(MIGRATED));
 const FAILED = { status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' };
 let feed: TestFeed;
 
 beforeEach(async () => {
-  await emptyTables(bench, tables.feeds, tables.runs, tables.runHistory, tables.quarantine);
-  feed = await bench.takeFeed();
+  await emptyTables(setup, tables.feeds, tables.runs, tables.runHistory, tables.quarantine);
+  feed = await setup.takeFeed();
 });
 
 const scans = async (view: string, where: RawBuilder<unknown> = sql`true`) => {
-  const rows = await bench.rows(
+  const rows = await setup.rows(
     sql<{ scan_id: string }>`SELECT scan_id FROM ${sql.id('scanfeed_reporting', view)} WHERE ${where} ORDER BY scan_id`,
   );
   return rows.map(({ scan_id }) => scan_id);
@@ -31,7 +31,7 @@ describe('runs', () => {
       entryJson({ scanId: 'b', environment: 'test' }),
       entryJson({ scanId: 'c', ...FAILED }),
     ]);
-    const rows = await bench.rows(
+    const rows = await setup.rows(
       sql`SELECT scan_id, revision, status, environment FROM scanfeed_reporting.runs ORDER BY scan_id`,
     );
     expect(rows).toEqual([
@@ -45,19 +45,19 @@ describe('runs', () => {
 
 describe('the origin of a run', () => {
   const origin = async (scanId: string) => {
-    const [row] = await bench.rows(sql<{ by: string; waited: boolean | null }>`
+    const [row] = await setup.rows(sql<{ by: string; waited: boolean | null }>`
       SELECT stored_by AS by, pending_for > interval '1 hour' AS waited FROM scanfeed_reporting.runs
       WHERE scan_id = ${scanId}`);
     return row;
   };
   /** Stores the run as a loaded result. */
   const load = (scanId: string, revision: number) =>
-    bench.store.commitResults(feed.lease, pageOf([entryJson({ scanId, revision })]).batch);
+    setup.store.commitResults(feed.lease, pageOf([entryJson({ scanId, revision })]).batch);
 
   it('says how long the result was pending, until a later revision is stored', async () => {
     await commitPending(feed, { scanId: 'a' });
     expect(await origin('a')).toEqual({ by: 'feed', waited: null });
-    await bench.rows(sql`UPDATE ${tables.runs} SET pending_since = pending_since - interval '2 hours'`);
+    await setup.rows(sql`UPDATE ${tables.runs} SET pending_since = pending_since - interval '2 hours'`);
     await load('a', 1);
     expect(await origin('a')).toEqual({ by: 'feed', waited: true });
     await feed.commit([
@@ -70,13 +70,13 @@ describe('the origin of a run', () => {
   });
 
   it.each(['recent', 'full', 'history', 'backfill'] as const)('says that a %s pass stored it', async (kind) => {
-    const { lease } = await feedAtEnd(bench, { name: 'own', start: kind === 'history' ? 'live' : 'beginning' });
+    const { lease } = await feedAtEnd(setup, { name: 'own', start: kind === 'history' ? 'live' : 'beginning' });
     const range = { since: new Date(0), until: new Date() };
     if (kind === 'recent' || kind === 'full')
-      await bench.store.beginPass(lease, { kind, ...range, completeAsOf: range.until });
-    if (kind === 'backfill') await bench.operatorStore.passes.requestBackfill('own', range);
-    const pass = await nextPass(bench, 'own', kind);
-    await bench.store.commitPass(passCommit(lease, pass, {}, [entryJson({ scanId: 'found' })]));
+      await setup.store.beginPass(lease, { kind, ...range, completeAsOf: range.until });
+    if (kind === 'backfill') await setup.operatorStore.passes.requestBackfill('own', range);
+    const pass = await nextPass(setup, 'own', kind);
+    await setup.store.commitPass(passCommit(lease, pass, {}, [entryJson({ scanId: 'found' })]));
     expect(await origin('found')).toEqual({ by: kind, waited: null });
   });
 });
@@ -91,7 +91,7 @@ describe('productive_runs', () => {
       entryJson({ scanId: 'failed', ...FAILED }),
       entryJson({ scanId: 'pending', data: undefined, resultTruncated: true }),
     ]);
-    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
+    await setup.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now() WHERE scan_id = 'pending'`);
     expect(await scans('productive_runs')).toEqual(['good']);
   });
@@ -106,7 +106,7 @@ describe('productive_runs', () => {
     ]);
     expect(await scans('productive_runs')).toEqual(['empty', 'good']);
     expect(await scans('runs')).toHaveLength(3 + unusable.length);
-    const counted = await bench.rows(sql`SELECT runs_without_data::int FROM scanfeed_reporting.sync_status`);
+    const counted = await setup.rows(sql`SELECT runs_without_data::int FROM scanfeed_reporting.sync_status`);
     expect(counted).toEqual([{ runs_without_data: unusable.length }]);
   });
 
@@ -126,7 +126,7 @@ describe('productive_runs', () => {
     await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b' })]);
     await feed.commit([entryJson({ scanId: 'a', revision: raw('"2"') })]);
     expect(await scans('productive_runs')).toEqual(['b']);
-    await bench.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded'`);
+    await setup.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded'`);
     expect(await scans('productive_runs')).toEqual(['a', 'b']);
   });
 });
@@ -135,7 +135,7 @@ describe('run_history', () => {
   it('contains the previous revision when a run was corrected', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: raw('1.10') } })]);
     await feed.commit([entryJson({ scanId: 'a', revision: 2, data: { betrag: raw('2.20') } })]);
-    const rows = await bench.rows(sql`
+    const rows = await setup.rows(sql`
       SELECT old.data->>'betrag' AS before, new.data->>'betrag' AS after
       FROM scanfeed_reporting.run_history AS old JOIN scanfeed_reporting.runs AS new USING (scan_id)`);
     expect(rows).toEqual([{ before: '1.10', after: '2.20' }]);
@@ -145,7 +145,7 @@ describe('run_history', () => {
 describe('quarantined', () => {
   it('lists entries without their content when they could not be stored', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: 'odd', data: { iban: 'canary' } })]);
-    const rows = await bench.rows(sql`SELECT * FROM scanfeed_reporting.quarantined`);
+    const rows = await setup.rows(sql`SELECT * FROM scanfeed_reporting.quarantined`);
     expect(rows).toMatchObject([{ scan_id: 'a', revision: 1, state: 'open', reason: 'status', times_seen: 1 }]);
     expect(JSON.stringify(rows)).not.toContain('canary');
   });
@@ -169,7 +169,7 @@ describe('daily_statistics', () => {
       day({ scanId: 'f' }, 60, '2026-01-03T00:00:00Z'),
       day({ scanId: 'g', partnerName: null, documentType: { slug: null, name: null } }, 60, '2026-01-03T00:00:00Z'),
     ]);
-    const rows = await bench.rows(sql`
+    const rows = await setup.rows(sql`
       SELECT day::text, environment, document_type_slug, partner_name, completed::int, failed::int, ocr_confidence_mean,
         ocr_confidence_p05, turnaround_p50_seconds, turnaround_p95_seconds
       FROM scanfeed_reporting.daily_statistics ORDER BY day, environment, partner_name`);
@@ -218,7 +218,7 @@ describe('daily_statistics', () => {
 
 describe('sync_status', () => {
   const status = async () =>
-    (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM scanfeed_reporting.sync_status`))[0];
+    (await setup.rows(sql<Record<string, unknown>>`SELECT * FROM scanfeed_reporting.sync_status`))[0];
 
   it('shows unknown freshness when no page was read, and missing data afterwards', async () => {
     expect(await status()).toMatchObject({
@@ -233,7 +233,7 @@ describe('sync_status', () => {
     const polledAt = performance.now() - 60_000;
     const atEnd = { polledAt, completeUpTo: null, lastDeliveredAt: null, end: 'yes' as const };
     await feed.commit([entryJson({ scanId: 'a', status: 'odd' }), entryJson({ scanId: 'b' })], { freshness: atEnd });
-    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
+    await setup.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now()`);
     const { lag_seconds: lag, ...rest } = (await status()) ?? {};
     expect(rest).toMatchObject({ pending_results: '1', quarantined: '1', initial_sync_complete: true });
@@ -245,7 +245,7 @@ describe('sync_status', () => {
     await feed.commit([entryJson({ scanId: 'a', status: 'odd' }), entryJson({ scanId: 'b', data: null })], {
       freshness: delivery,
     });
-    const feedStatus = await bench.store.readStatus('default');
+    const feedStatus = await setup.store.readStatus('default');
     expect(await status()).toMatchObject({
       data_complete_as_of: feedStatus.dataCompleteAsOf,
       pending_results: String(feedStatus.pendingResults),
@@ -259,8 +259,8 @@ describe('sync_status', () => {
   });
 
   it('shows the start when the feed did not start at the beginning', async () => {
-    await bench.takeFeed(testFeed({ name: 'later', start: new Date('2026-01-01T00:00:00Z') }));
-    const rows = await bench.rows(sql`SELECT feed, complete_from FROM scanfeed_reporting.sync_status ORDER BY feed`);
+    await setup.takeFeed(testFeed({ name: 'later', start: new Date('2026-01-01T00:00:00Z') }));
+    const rows = await setup.rows(sql`SELECT feed, complete_from FROM scanfeed_reporting.sync_status ORDER BY feed`);
     expect(rows).toEqual([
       { feed: 'default', complete_from: null },
       { feed: 'later', complete_from: new Date('2026-01-01T00:00:00Z') },

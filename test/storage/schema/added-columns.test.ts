@@ -7,19 +7,19 @@ import { RandomWorld } from '../../support/random-world.js';
 import { readAllViews, refresh } from '../../support/reports.js';
 import { tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 it('keeps every column of a superseded revision', async () => {
-  const feed = await bench.takeFeed();
+  const feed = await setup.takeFeed();
   const entry = (revision: number) => entryJson({ scanId: 'corrected', revision, markdown: `# ${revision}` });
   await feed.commit([entry(1)]);
-  const [stored] = await bench.rows(sql<object>`SELECT to_jsonb(run) AS row FROM ${tables.runs} AS run`);
+  const [stored] = await setup.rows(sql<object>`SELECT to_jsonb(run) AS row FROM ${tables.runs} AS run`);
   await feed.commit([entry(2)]);
-  const [kept] = await bench.rows(
+  const [kept] = await setup.rows(
     sql<object>`SELECT to_jsonb(run) - 'superseded_at' AS row FROM ${tables.runHistory} AS run`,
   );
   expect(kept).toEqual(stored);
-  const missing = await bench.rows(sql<{ name: string }>`
+  const missing = await setup.rows(sql<{ name: string }>`
     SELECT attname AS name FROM pg_attribute
     WHERE attrelid = 'scanfeed.run_history'::regclass AND attnum > 0 AND NOT attisdropped
       AND pg_get_functiondef('scanfeed.keep_superseded_run'::regproc) !~ ('OLD.' || attname || '[, )]|' || '[(]superseded_at,')
@@ -39,7 +39,7 @@ async function namesInUse(): Promise<readonly string[]> {
   const lists = texts
     .flatMap((text) => [...text.matchAll(/\bAS \w+ \(([\w, ]+)/g)])
     .flatMap(([, list]) => list?.split(', '));
-  const columns = await bench.rows(sql<{ name: string }>`
+  const columns = await setup.rows(sql<{ name: string }>`
     SELECT DISTINCT attname AS name FROM pg_attribute JOIN pg_class AS class ON class.oid = attrelid
     WHERE relnamespace = 'scanfeed'::regnamespace AND attnum > 0`);
   const all = [...named, ...lists, ...columns.map(({ name }) => name)];
@@ -51,21 +51,21 @@ it('works when the tables of runs have columns of others, whatever their names a
   expect(names).toEqual(expect.arrayContaining(['position', 'number', 'verdict', 'holder']));
   for (const name of ['runs', 'run_history', 'quarantine']) {
     const added = names.map((column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column)} point`);
-    await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', name)} ${sql.join(added)}`);
+    await setup.rows(sql`ALTER TABLE ${sql.id('scanfeed', name)} ${sql.join(added)}`);
   }
-  const world = new RandomWorld(choicesFrom(1), bench, bench.store, 6);
+  const world = new RandomWorld(choicesFrom(1), setup, setup.store, 6);
   const events = new Set<string>();
   for (let step = 0; step < 150; step += 1) events.add(await world.nextEvent(step % 2 ? 'north' : 'south'));
   expect(events.size).toBeGreaterThan(12);
-  const feed = await bench.takeFeed();
+  const feed = await setup.takeFeed();
   await feed.commit([1, 2, 2].map((revision) => entryJson({ scanId: 'repeated', revision })));
   await feed.commit([2, 3, 3].map((revision) => entryJson({ scanId: 'repeated', revision, data: { neu: revision } })));
-  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-  expect((await refresh(bench)).failed).toEqual([]);
-  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-  expect((await refresh(bench)).failed).toEqual([]);
-  await readAllViews(bench);
-  expect(await bench.rows(sql`SELECT revision FROM ${tables.runHistory} WHERE scan_id = 'repeated'`)).toEqual([
+  await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+  expect((await refresh(setup)).failed).toEqual([]);
+  await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+  expect((await refresh(setup)).failed).toEqual([]);
+  await readAllViews(setup);
+  expect(await setup.rows(sql`SELECT revision FROM ${tables.runHistory} WHERE scan_id = 'repeated'`)).toEqual([
     { revision: 2 },
   ]);
 });

@@ -9,7 +9,7 @@ import { withConnection } from '../../support/postgres/maintenance.js';
 import { refresh } from '../../support/reports.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 /** Columns that people read and search: they keep the collation of the database, for ILIKE and their language's order. */
 const FOR_PEOPLE = new Set([
@@ -21,7 +21,7 @@ const FOR_PEOPLE = new Set([
 ]);
 
 it('every text that identifies something is compared byte by byte', async () => {
-  const columns = await bench.rows(sql<{ name: string }>`
+  const columns = await setup.rows(sql<{ name: string }>`
     SELECT relname || '.' || attname AS name FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
     WHERE relnamespace = 'scanfeed'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
       AND attcollation NOT IN (0, '"C"'::regcollation)`);
@@ -29,14 +29,14 @@ it('every text that identifies something is compared byte by byte', async () => 
 });
 
 it('no index depends on the languages of the host, also of stored rows', async () => {
-  await (await bench.takeFeed()).commit([entryJson({ data: { nummer: 'RE-1' } })]);
-  await refresh(bench);
-  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-  await refresh(bench);
-  const view = (await readReportViews(bench.connection)).find(({ name }) => name === 'document_rechnung');
+  await (await setup.takeFeed()).commit([entryJson({ data: { nummer: 'RE-1' } })]);
+  await refresh(setup);
+  await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+  await refresh(setup);
+  const view = (await readReportViews(setup.connection)).find(({ name }) => name === 'document_rechnung');
   const indexed = ['nummer', 'partner_name', 'unfit_fields', 'completed_at'];
-  if (view !== undefined) await createStoredIndex(bench.connection, view, indexed);
-  const keys = await bench.rows(sql<{ index: string; ordered: string }>`
+  if (view !== undefined) await createStoredIndex(setup.connection, view, indexed);
+  const keys = await setup.rows(sql<{ index: string; ordered: string }>`
     SELECT indexrelid::regclass::text AS index, opcname || ' ' || COALESCE(collname, '-') AS ordered
     FROM pg_index JOIN pg_class AS class ON class.oid = indrelid
     JOIN unnest(indcollation::oid[], indclass::oid[]) AS key (compared, operators) ON true

@@ -17,7 +17,7 @@ import { NO_READER, refresh } from '../../support/reports.js';
 import { MIGRATED, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
-const bench = useStore(given);
+const setup = useStore(given);
 const page = new URL('../../../docs/restoring.md', import.meta.url);
 
 /** The statements in docs/restoring.md that rename the schemas. */
@@ -29,13 +29,13 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
   const documentType = { slug: 'rechnung', name: 'Rechnung' };
   const entry = (scanId: string, revision: number, over = {}) =>
     entryJson({ scanId, revision, documentType, data: { betrag: revision }, ...over });
-  await (await bench.takeFeed()).commit([entry('a', 1), entry('b', 1)]);
-  await refresh(bench);
-  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
-  await refresh(bench);
-  await bench.rows(sql.raw(await documentedRenaming()));
+  await (await setup.takeFeed()).commit([entry('a', 1), entry('b', 1)]);
+  await refresh(setup);
+  await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+  await refresh(setup);
+  await setup.rows(sql.raw(await documentedRenaming()));
 
-  const connection = connectStore(bench.database, 'invoices');
+  const connection = connectStore(setup.database, 'invoices');
   const examine = async () => {
     const service = { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1', SCANFEED_API_KEY: 'key' };
     const env = { ...service, DATABASE_URL: given.url, SCANFEED_DATABASE_SCHEMA: 'invoices' };
@@ -48,22 +48,22 @@ it('stores and reports runs, and forgets feeds, when the schemas were renamed as
   expect(await examine()).toMatchObject({ outcome: 'ok' });
   const settings = { schema: 'invoices', pendingRetryMs: 30_000, keptDays: null };
   const feed = await takeFeed(
-    createStore(bench.database, { ...settings, monotonic: () => performance.now() }),
+    createStore(setup.database, { ...settings, monotonic: () => performance.now() }),
     testFeed({ name: 'other' }),
   );
   await feed.counts([entry('a', 2), entry('b', 2, { status: 'odd' })]);
   await setReportingTimeZone(connection, 'Europe/Berlin');
   expect((await refreshReports(connection, NO_READER)).failed).toEqual([]);
   expect(
-    await bench.rows(sql`SELECT scan_id, betrag, productive FROM invoices_reporting.document_rechnung ORDER BY 1`),
+    await setup.rows(sql`SELECT scan_id, betrag, productive FROM invoices_reporting.document_rechnung ORDER BY 1`),
   ).toEqual([
     { scan_id: 'a', betrag: '2', productive: true },
     { scan_id: 'b', betrag: '1', productive: false },
   ]);
-  expect(await bench.rows(sql`SELECT scan_id, betrag FROM invoices_reporting.document_rechnung_history`)).toEqual([
+  expect(await setup.rows(sql`SELECT scan_id, betrag FROM invoices_reporting.document_rechnung_history`)).toEqual([
     { scan_id: 'a', betrag: '1' },
   ]);
-  await sql`DELETE FROM ${connection.tables.feeds} WHERE name = 'default'`.execute(bench.database.sql);
+  await sql`DELETE FROM ${connection.tables.feeds} WHERE name = 'default'`.execute(setup.database.sql);
 });
 
 describe('a feed whose process was killed', () => {

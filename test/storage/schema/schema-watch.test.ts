@@ -16,7 +16,7 @@ import { MIGRATED, useStore } from '../../support/store.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
-const bench = useStore(provided);
+const setup = useStore(provided);
 const untilAborted: Clock['sleep'] = (_, signal) =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -25,8 +25,8 @@ const untilAborted: Clock['sleep'] = (_, signal) =>
 
 /** @param sleep called before a setup that failed is tried again; by default that waits until the stop */
 const context = (sleep: Clock['sleep'] = untilAborted, monotonic = () => 0, onPreparing = () => {}) => ({
-  database: bench.database,
-  leaseDatabase: bench.database,
+  database: setup.database,
+  leaseDatabase: setup.database,
   limitDirect: limitConcurrency(1),
   join: async () => {},
   usableMs: () => 10_000,
@@ -57,10 +57,10 @@ describe('the schema watch', () => {
   });
 
   it('is ready, logs the failure and tries again when the time zone cannot be set', async () => {
-    await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'report_settings')} RENAME TO hidden`);
+    await setup.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'report_settings')} RENAME TO hidden`);
     const restore: Clock['sleep'] = async (ms, signal) => {
       if (ms !== 60_000) return untilAborted(ms, signal);
-      await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
+      await setup.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
     };
     expect(await setUp('Asia/Tokyo', restore)).toEqual([
       ['holding: action required', 'schema'],
@@ -125,8 +125,8 @@ it('no feed can be read any more when a newer release has migrated the schema', 
     logger,
     signal,
   );
-  const process = processLease({ clock: systemClock, store: createProcesses(bench.connection), ttlMs: 300 });
-  const leases = new FeedLeases(process, { name: 'scanfeed', store: bench.store, ...schema });
+  const process = processLease({ clock: systemClock, store: createProcesses(setup.connection), ttlMs: 300 });
+  const leases = new FeedLeases(process, { name: 'scanfeed', store: setup.store, ...schema });
   const outcome = async () => {
     leases.readEarly();
     const read = await leases.nextRead(signal);
@@ -138,11 +138,11 @@ it('no feed can be read any more when a newer release has migrated the schema', 
   leases.follow('one');
   expect(await outcome()).toBe('read');
   const migrations = sql.id('scanfeed', 'migrations');
-  await bench.rows(sql`INSERT INTO ${migrations} (version, name, works_from) VALUES (9999, 'newer', 9999)`);
+  await setup.rows(sql`INSERT INTO ${migrations} (version, name, works_from) VALUES (9999, 'newer', 9999)`);
   expect(await outcome()).toBe('read'); // a schema is checked every 10 s
   checkAgain();
   expect(await outcome()).toEqual({ isUsable: false });
-  await bench.rows(sql`DELETE FROM ${migrations} WHERE version = 9999`);
+  await setup.rows(sql`DELETE FROM ${migrations} WHERE version = 9999`);
   expect(await outcome()).toBe('read');
   leases.unfollow('one');
 });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { OPTIONAL_FIELDS } from '../../../src/core/run-fields.js';
 import { useStore } from '../../support/store.js';
 
-const bench = useStore();
+const setup = useStore();
 
 /** The type of the column of a field in PostgreSQL. Texts for people have the collation of the database. */
 const COLUMN_TYPES = {
@@ -16,7 +16,7 @@ const COLUMN_TYPES = {
 };
 
 it('has a column of the right type for every optional field, also in the history and in reports', async () => {
-  const columns = await bench.rows(sql<{ relation: string; column: string; type: string }>`
+  const columns = await setup.rows(sql<{ relation: string; column: string; type: string }>`
     SELECT relnamespace::regnamespace || '.' || relname AS relation, attname AS column, format_type(atttypid, atttypmod)
       || CASE WHEN attcollation = '"C"'::regcollation THEN ', compared byte by byte' ELSE '' END AS type
     FROM pg_class AS class JOIN pg_attribute ON attrelid = class.oid AND attnum > 0`);

@@ -6,7 +6,7 @@ import { tables, useStore } from '../../support/store.js';
 import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
 import { inFull, jsonText, numberText, stringText } from './json-texts.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 const newScan = () => {
   scans += 1;
@@ -17,7 +17,7 @@ const pageOf = <T>(value: fc.Arbitrary<T>) => fc.array(value, { minLength: CASES
 /** Returns how PostgreSQL itself stores each JSON text. */
 const asJsonb = async (texts: readonly string[]) =>
   (
-    await bench.rows(
+    await setup.rows(
       sql<{
         json: string;
       }>`SELECT text::jsonb::text AS json FROM unnest(${texts}::text[]) WITH ORDINALITY AS t (text, n) ORDER BY n`,
@@ -26,7 +26,7 @@ const asJsonb = async (texts: readonly string[]) =>
 
 /** Columns of runs, in the order of their scan ids. */
 const columnsOf = <T>(scanIds: readonly string[], columns: string) =>
-  bench.rows(
+  setup.rows(
     sql<T>`SELECT ${sql.raw(columns)} FROM unnest(${scanIds}::text[]) WITH ORDINALITY AS sent (id, position)
       LEFT JOIN ${tables.runs} ON scan_id = id ORDER BY position`,
   );
@@ -40,7 +40,7 @@ it(`stores data and extra as sent when they are any JSON values (${CASES} cases)
         const entry = entryJson({ scanId, data: { wert: raw(data.sent) } });
         return `${entry.slice(0, -1)},"x${name.sent.slice(1)}:${unknown.sent}}`;
       });
-      const counts = await deliver(bench, pageJson(body));
+      const counts = await deliver(setup, pageJson(body));
       expect(counts.inserted).toBe(CASES_A_PAGE);
       const rows = await columnsOf<{ data: string; extra: string; repaired: boolean }>(
         sent.map(({ scanId }) => scanId),
@@ -59,7 +59,7 @@ it(`stores every digit, without exponents, when data has any number (${CASES} ca
   await fc.assert(
     fc.asyncProperty(pageOf(numberText()), async (numbers) => {
       const sent = numbers.map((number) => ({ scanId: newScan(), number }));
-      await deliver(bench, pageJson(sent.map(({ scanId, number }) => entryJson({ scanId, data: { n: raw(number) } }))));
+      await deliver(setup, pageJson(sent.map(({ scanId, number }) => entryJson({ scanId, data: { n: raw(number) } }))));
       const rows = await columnsOf<{ n: string }>(
         sent.map(({ scanId }) => scanId),
         `data->>'n' AS n`,
@@ -75,7 +75,7 @@ it(`stores a confidence as the nearest double, or as null and in extra, when it 
     fc.asyncProperty(pageOf(fc.oneof(numberText(20), numberText(400))), async (numbers) => {
       const sent = numbers.map((number) => ({ scanId: newScan(), number }));
       const body = pageJson(sent.map(({ scanId, number }) => entryJson({ scanId, ocrConfidence: raw(number) })));
-      expect(await deliver(bench, body)).toMatchObject({ inserted: CASES_A_PAGE, quarantined: 0 });
+      expect(await deliver(setup, body)).toMatchObject({ inserted: CASES_A_PAGE, quarantined: 0 });
       const rows = await columnsOf(
         sent.map(({ scanId }) => scanId),
         `ocr_confidence, extra->>'ocrConfidence' AS original, repaired`,
@@ -110,12 +110,12 @@ it(`stores or repairs every text column when it is any string (${CASES} cases)`,
           documentType: { slug: text, name: text },
         }),
       );
-      await deliver(bench, pageJson(body));
+      await deliver(setup, pageJson(body));
       const rows = await columnsOf(
         sent.map(({ scanId }) => scanId),
         'file_name, partner_name, failure_reason, error, markdown, document_type_slug, document_type_name, repaired',
       );
-      const quarantined = await bench.rows(
+      const quarantined = await setup.rows(
         sql<{ scan_id: string; payload: Buffer }>`
           SELECT scan_id, payload FROM ${tables.quarantine}
           WHERE state = 'repaired' AND scan_id = ANY (${sent.map(({ scanId }) => scanId)}::text[])`,

@@ -7,7 +7,7 @@ import { runRow, tables, useStore } from '../../support/store.js';
 import { IS_THOROUGH } from '../../support/thorough.js';
 import { deliver } from './deliver.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 const newScan = () => {
   scans += 1;
@@ -26,14 +26,14 @@ const nested = (depth: number) => raw(`${'{"a":'.repeat(depth)}1.10${'}'.repeat(
 async function deliverBetween(entry: string) {
   const neighbours = [newScan(), newScan()];
   const [before, after] = neighbours.map((scanId) => entryJson({ scanId })) as [string, string];
-  await deliver(bench, pageJson([before, entry, after]));
-  const stored = await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${neighbours}::text[])`);
+  await deliver(setup, pageJson([before, entry, after]));
+  const stored = await setup.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${neighbours}::text[])`);
   expect(stored).toHaveLength(2);
 }
 
 const reasonOf = async (entry: string) => {
   const payload = Buffer.from(entry);
-  const [kept] = await bench.rows(
+  const [kept] = await setup.rows(
     sql<{ reason: string; state: string }>`SELECT reason, state FROM ${tables.quarantine} WHERE payload = ${payload}`,
   );
   return kept;
@@ -70,7 +70,7 @@ describe('an entry beyond a limit', () => {
     const entry = entryJson({ scanId, ...over(scanId) });
     await deliverBetween(entry);
     expect(await reasonOf(entry)).toEqual({ reason, state: 'open' });
-    expect(await bench.rows(runRow(scanId))).toEqual([]);
+    expect(await setup.rows(runRow(scanId))).toEqual([]);
   });
 
   // At these sizes PostgreSQL fails with XX000, an error of the server, which would be retried forever.
@@ -81,7 +81,7 @@ describe('an entry beyond a limit', () => {
     const scanId = newScan();
     const entry = entryJson({ scanId, data: raw(`{"a":${value},"a":1}`) });
     await deliverBetween(entry);
-    const kept = await bench.rows(
+    const kept = await setup.rows(
       sql`SELECT reason, state, length(payload) AS bytes FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
     );
     expect(kept).toEqual([{ reason: 'elements', state: 'open', bytes: entry.length }]);
@@ -106,13 +106,13 @@ describe('an entry within the limits', () => {
   ])('is stored when it has %s', async (_what, over, data) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ...over }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ data, repaired: false });
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ data, repaired: false });
   });
 
   it('is stored when a text looks like a thousand numbers', async () => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, data: { t: '1e131071,'.repeat(1_000), n: raw('1e10') } }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
   });
 });
 
@@ -131,7 +131,7 @@ describe('an indexed column', () => {
     error: 'x'.repeat(300_000),
   };
   beforeAll(async () => {
-    await bench.rows(sql`CREATE INDEX together ON ${tables.runs} (document_type_slug, partner_name, failure_reason)`);
+    await setup.rows(sql`CREATE INDEX together ON ${tables.runs} (document_type_slug, partner_name, failure_reason)`);
   });
 
   it('is stored when all columns of one index have their maximum length', async () => {
@@ -143,7 +143,7 @@ describe('an indexed column', () => {
       failureReason: text(LONGEST.failureReason),
     };
     await deliverBetween(entryJson({ scanId, ...over }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
       document_type_slug: over.documentType.slug,
       partner_name: over.partnerName,
       failure_reason: over.failureReason,
@@ -154,7 +154,7 @@ describe('an indexed column', () => {
   it('is stored when it has its maximum length after a repair', async () => {
     const scanId = newScan().padEnd(LONGEST.scanId, 's');
     await deliverBetween(entryJson({ ...longest, scanId }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
       document_type_slug: '\ufffd'.repeat(Math.floor(LONGEST.slug / 3)),
       partner_name: longest.partnerName,
       failure_reason: longest.failureReason,
@@ -172,7 +172,7 @@ describe('an indexed column', () => {
   ])('becomes null, with the original in extra, when it is longer: %s', async (field, column, value) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ ...failed, scanId, [field]: value }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
       [column]: null,
       repaired: true,
       extra: `{"${field}": "${value}"}`,
@@ -182,7 +182,7 @@ describe('an indexed column', () => {
   it('is limited by its stored bytes when those differ from the bytes sent', async () => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, partnerName: '\u0000'.repeat(342) }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ partner_name: null, repaired: true });
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ partner_name: null, repaired: true });
   });
 });
 
@@ -195,7 +195,7 @@ describe('a confidence', () => {
   ])('becomes null when a double cannot represent it: %s', async (sent, kept) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
       ocr_confidence: null,
       repaired: true,
       extra: `{"ocrConfidence": ${kept}}`,
@@ -211,7 +211,7 @@ describe('a confidence', () => {
   ])('is kept when a double can represent it: %s', async (sent, expected) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
       ocr_confidence: expected,
       repaired: false,
       extra: null,

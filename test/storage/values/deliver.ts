@@ -1,6 +1,6 @@
 import type { CommitCounts } from '../../../src/core/counts.js';
 import { commitAsEngine } from '../../support/commit-as-engine.js';
-import type { StoreBench } from '../../support/store.js';
+import type { StoreSetup } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
 /** Number of cases per property. */
@@ -12,7 +12,7 @@ export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: f
 let pages = 0;
 
 /** Stores a page like the engine, including the values that PostgreSQL refuses. */
-export function deliver(bench: StoreBench, body: string | Uint8Array): Promise<CommitCounts> {
+export function deliver(setup: StoreSetup, body: string | Uint8Array): Promise<CommitCounts> {
   pages += 1;
-  return commitAsEngine(bench, body, `page ${pages}`);
+  return commitAsEngine(setup, body, `page ${pages}`);
 }

@@ -6,7 +6,7 @@ import { tables, useStore } from '../../support/store.js';
 import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
 import { jsonText, numberText } from './json-texts.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 
 /** Values at a limit, of a wrong type, or otherwise difficult. */
@@ -71,12 +71,12 @@ it(`stores or quarantines an entry whole, and stores its neighbours, when it is 
         scans += 1;
         return { neighbour: `neighbour-${scans}`, entry: mutated(`mutated-${scans}`, changes) };
       });
-      await deliver(bench, pageJson(page.flatMap(({ neighbour, entry }) => [entryJson({ scanId: neighbour }), entry])));
-      const neighbours = await bench.rows(
+      await deliver(setup, pageJson(page.flatMap(({ neighbour, entry }) => [entryJson({ scanId: neighbour }), entry])));
+      const neighbours = await setup.rows(
         sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${page.map(({ neighbour }) => neighbour)}::text[])`,
       );
       expect(neighbours).toHaveLength(CASES_A_PAGE);
-      const outcomes = await bench.rows(
+      const outcomes = await setup.rows(
         sql<{ stored: boolean; kept: boolean }>`
           SELECT EXISTS (SELECT FROM ${tables.runs} WHERE scan_id = sent.scan_id AND revision >= sent.revision) AS stored,
             EXISTS (SELECT FROM ${tables.quarantine} AS kept WHERE payload = convert_to(sent.entry, 'UTF8')

@@ -6,7 +6,7 @@ import { runRow, tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 import { deliver } from './deliver.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 const newScan = () => {
   scans += 1;
@@ -22,9 +22,9 @@ interface Kept {
   readonly revision: number | null;
 }
 const keptOf = (payload: Buffer) =>
-  bench.rows(sql<Kept>`SELECT * FROM ${tables.quarantine} WHERE payload = ${payload}`);
+  setup.rows(sql<Kept>`SELECT * FROM ${tables.quarantine} WHERE payload = ${payload}`);
 const systemColumns = (scanId: string) =>
-  bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
+  setup.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
 
 /** Replaces each `?` by a byte that is invalid in UTF-8. */
 const withInvalidByte = (text: string) => Buffer.from(text.replace('?', '\x80'), 'latin1');
@@ -95,16 +95,16 @@ describe('an entry with text that PostgreSQL cannot store', () => {
       entry,
       Buffer.from(`,${entryJson({ scanId: after })}],"nextCursor":"n"}`),
     ]);
-    expect(await deliver(bench, body)).toMatchObject({ inserted: 3 });
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ ...expected, repaired: true });
+    expect(await deliver(setup, body)).toMatchObject({ inserted: 3 });
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ ...expected, repaired: true });
     for (const neighbour of [before, after]) {
-      expect((await bench.rows(runRow(neighbour)))[0]).toMatchObject({ repaired: false });
+      expect((await setup.rows(runRow(neighbour)))[0]).toMatchObject({ repaired: false });
     }
     expect(await keptOf(entry)).toMatchObject([{ state: 'repaired', scan_id: scanId, revision: 1, times_seen: 1 }]);
 
     // A second delivery only raises `times_seen`.
     const stored = await systemColumns(scanId);
-    expect(await deliver(bench, body)).toMatchObject({
+    expect(await deliver(setup, body)).toMatchObject({
       inserted: 0,
       updated: 0,
       filled: 0,
@@ -128,8 +128,8 @@ describe('a scan id', () => {
     ],
   ])('is quarantined, never repaired, when it has %s', async (_what, one, two) => {
     const body = Buffer.concat([Buffer.from('{"items":['), one, Buffer.from(','), two, Buffer.from(']}')]);
-    expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
-    expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
+    expect(await deliver(setup, body)).toMatchObject({ inserted: 0, quarantined: 2 });
+    expect(await deliver(setup, body)).toMatchObject({ inserted: 0, quarantined: 2 });
     for (const entry of [one, two]) {
       expect(await keptOf(entry)).toMatchObject([{ state: 'open', reason: 'scan_id', scan_id: null, times_seen: 2 }]);
     }
@@ -139,8 +139,8 @@ describe('a scan id', () => {
     const scanId = `${newScan()}\ufffd`;
     const entry = Buffer.from(entryJson({ scanId, partnerName: 'a\x80' }), 'utf8');
     const body = Buffer.concat([Buffer.from('{"items":['), entry, Buffer.from('],"x":"\x80"}', 'latin1')]);
-    expect(await deliver(bench, body)).toMatchObject({ inserted: 1, quarantined: 0 });
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
+    expect(await deliver(setup, body)).toMatchObject({ inserted: 1, quarantined: 0 });
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
   });
 });
 
@@ -159,17 +159,17 @@ describe('an entry that has a field of the interface twice', () => {
   ])('is quarantined whole when %s', async (_what, change, unknown) => {
     const [scanId, neighbour] = [newScan(), newScan()];
     const entry = change(entryJson({ scanId }));
-    const counts = await deliver(bench, pageJson([entry, entryJson({ scanId: neighbour })]));
+    const counts = await deliver(setup, pageJson([entry, entryJson({ scanId: neighbour })]));
     expect(counts).toMatchObject({ inserted: 1, quarantined: 1, stored: [neighbour] });
     const expected = { state: 'open', reason: 'repeated_field', scan_id: scanId, revision: 1, ...unknown };
     expect(await keptOf(Buffer.from(entry))).toMatchObject([expected]);
-    expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${scanId}, 'another')`)).toEqual([]);
+    expect(await setup.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${scanId}, 'another')`)).toEqual([]);
   });
 
   it('is stored with the last value when only an unknown field repeats', async () => {
     const scanId = newScan();
-    await deliver(bench, pageJson([`${entryJson({ scanId }).slice(0, -1)},"neu":1,"n\\u0065u":2.0}`]));
-    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ extra: '{"neu": 2.0}', repaired: false });
+    await deliver(setup, pageJson([`${entryJson({ scanId }).slice(0, -1)},"neu":1,"n\\u0065u":2.0}`]));
+    expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({ extra: '{"neu": 2.0}', repaired: false });
   });
 });
 
@@ -178,21 +178,21 @@ describe('a list of entries', () => {
     const [first, second] = [newScan(), newScan()];
     const repaired = entryJson({ scanId: second, fileName: NUL });
     const hidden = entryJson({ scanId: newScan(), data: { n: raw('1e400000') } });
-    await deliver(bench, `\ufeff{"more":[${hidden}],"it\\u0065ms":[${entryJson({ scanId: first })},7,${repaired}]}`);
-    expect(await bench.rows(runRow(first))).toHaveLength(1);
-    expect((await bench.rows(runRow(second)))[0]).toMatchObject({ file_name: 'a\ufffdb' });
+    await deliver(setup, `\ufeff{"more":[${hidden}],"it\\u0065ms":[${entryJson({ scanId: first })},7,${repaired}]}`);
+    expect(await setup.rows(runRow(first))).toHaveLength(1);
+    expect((await setup.rows(runRow(second)))[0]).toMatchObject({ file_name: 'a\ufffdb' });
     expect(await keptOf(Buffer.from(repaired))).toMatchObject([{ state: 'repaired' }]);
     expect(await keptOf(Buffer.from(hidden))).toEqual([]);
   });
 
   it('is refused with its page when there are two, since the entries of one would be lost', async () => {
     const [first, second] = [newScan(), newScan()];
-    const { lease } = await bench.takeFeed();
-    const before = await bench.store.readPosition(lease.feed);
+    const { lease } = await setup.takeFeed();
+    const before = await setup.store.readPosition(lease.feed);
     const page = `{"items":[${entryJson({ scanId: first })}],"it\\u0065ms":[${entryJson({ scanId: second })}]}`;
-    await expect(deliver(bench, page)).rejects.toThrow(RepeatedField);
-    expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${first}, ${second})`)).toEqual([]);
-    expect(await bench.store.readPosition(lease.feed)).toEqual(before);
+    await expect(deliver(setup, page)).rejects.toThrow(RepeatedField);
+    expect(await setup.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id IN (${first}, ${second})`)).toEqual([]);
+    expect(await setup.store.readPosition(lease.feed)).toEqual(before);
   });
 });
 
@@ -204,8 +204,8 @@ describe('a page with an unknown member', () => {
     ['millions of array elements', `[${'1,'.repeat(cases(1_000_000, 17_000_000))}1]`],
   ])('is stored when the member has %s', async (_what, value) => {
     const scanId = newScan();
-    await deliver(bench, `{"vorher":${value},"items":[${entryJson({ scanId })}],"nextCursor":"n"}`);
-    expect(await bench.rows(runRow(scanId))).toHaveLength(1);
+    await deliver(setup, `{"vorher":${value},"items":[${entryJson({ scanId })}],"nextCursor":"n"}`);
+    expect(await setup.rows(runRow(scanId))).toHaveLength(1);
   });
 });
 
@@ -213,21 +213,21 @@ it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__pr
   'quarantines an entry whole, and recognizes it later, when it is %s',
   async (entry) => {
     const scanId = newScan();
-    expect(await deliver(bench, pageJson([entry, entryJson({ scanId }), entry]))).toMatchObject({
+    expect(await deliver(setup, pageJson([entry, entryJson({ scanId }), entry]))).toMatchObject({
       inserted: 1,
       quarantined: 1,
     });
-    await deliver(bench, pageJson([entry]));
+    await deliver(setup, pageJson([entry]));
     expect(await keptOf(Buffer.from(entry))).toMatchObject([{ state: 'open', times_seen: 2, scan_id: null }]);
-    expect(await bench.rows(runRow(scanId))).toHaveLength(1);
+    expect(await setup.rows(runRow(scanId))).toHaveLength(1);
   },
 );
 
 it('stores a field like any other when it is named __proto__', async () => {
   const scanId = newScan();
   const entry = `${entryJson({ scanId, data: raw('{"__proto__":{"a":1.10}}') }).slice(0, -1)},"__proto__":{"status":"failed","x":1.10}}`;
-  await deliver(bench, pageJson([entry]));
-  expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+  await deliver(setup, pageJson([entry]));
+  expect((await setup.rows(runRow(scanId)))[0]).toMatchObject({
     status: 'completed',
     data: '{"__proto__": {"a": 1.10}}',
     extra: '{"__proto__": {"x": 1.10, "status": "failed"}}',

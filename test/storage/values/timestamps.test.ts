@@ -6,7 +6,7 @@ import { entryJson, pageJson } from '../../support/entries.js';
 import { tables, useStore } from '../../support/store.js';
 import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
 
-const bench = useStore();
+const setup = useStore();
 let scans = 0;
 
 interface Row {
@@ -23,8 +23,8 @@ async function stored(times: readonly string[]): Promise<readonly Row[]> {
     return `scan-${scans}`;
   });
   const entries = times.map((deliveredAt, n) => entryJson({ scanId: scanIds[n], deliveredAt }));
-  expect(await deliver(bench, pageJson(entries))).toMatchObject({ inserted: times.length, quarantined: 0 });
-  return bench.rows(
+  expect(await deliver(setup, pageJson(entries))).toMatchObject({ inserted: times.length, quarantined: 0 });
+  return setup.rows(
     sql<Row>`
       SELECT (extract(epoch FROM delivered_at) * 1000000)::bigint::text AS micros, repaired,
         extra->>'deliveredAt' AS original

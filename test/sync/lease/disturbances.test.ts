@@ -265,7 +265,7 @@ it('feeds do not change processes again and again while no process can renew its
 
 describe('a feed that its process no longer follows', () => {
   /** Processes that follow feeds in one database. */
-  const setup = () => {
+  const setUp = () => {
     const clock = new VirtualClock();
     const store = new ModelStore(clock.monotonic);
     const start = (holder: string, feeds: readonly string[]) => {
@@ -283,7 +283,7 @@ describe('a feed that its process no longer follows', () => {
   };
 
   it('is led by another one, even if its release failed', async () => {
-    const { clock, store, start } = setup();
+    const { clock, store, start } = setUp();
     const [removed] = start('first', ['removed', 'kept']);
     await clock.advance(TTL_MS);
     const releaseLease = store.releaseLease.bind(store);
@@ -297,7 +297,7 @@ describe('a feed that its process no longer follows', () => {
   });
 
   it('is led by another one, even if the answer to its take was lost when it stopped', async () => {
-    const { clock, store, start } = setup();
+    const { clock, store, start } = setUp();
     const acquireLease = store.acquireLease.bind(store);
     let removed: AbortController | undefined;
     store.acquireLease = async (feed, holder) => {

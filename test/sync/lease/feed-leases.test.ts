@@ -22,7 +22,7 @@ interface SetupOptions extends Partial<Pick<LeaseSchema, 'ready'>> {
 }
 
 /** The feeds of a process in a schema, and the statements that it sends, with their times. */
-function setup({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
+function setUp({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.monotonic);
   const calls: string[] = [];
@@ -69,7 +69,7 @@ function found(read: FeedsRead | null) {
 
 describe('a read', () => {
   it('happens at once when feeds have just started, in one statement for all', async () => {
-    const { clock, calls, read } = setup();
+    const { clock, calls, read } = setUp();
     const all = await clock.run(Promise.all(FEEDS.map((feed) => read(feed))));
     expect(calls).toEqual(['0 readFeeds']);
     for (const each of all) {
@@ -80,7 +80,7 @@ describe('a read', () => {
 
   it('follows the first renewal of the lease of the process', async () => {
     const alive: string[][] = [];
-    const { clock, store, read } = setup({
+    const { clock, store, read } = setUp({
       over: {
         readFeeds: async (feeds) => {
           alive.push([...store.processes.keys()]);
@@ -97,7 +97,7 @@ describe('a read', () => {
     [9_000, 3_000],
     [3_600_000, 10_000],
   ])('happens at intervals for all feeds when the time to live is %i ms: each %i ms', async (ttlMs, intervalMs) => {
-    const { clock, leases, reads, begin } = setup({ ttlMs });
+    const { clock, leases, reads, begin } = setUp({ ttlMs });
     await begin(...FEEDS);
     const times: number[] = [];
     for (let round = 0; round < 3; round += 1) {
@@ -111,7 +111,7 @@ describe('a read', () => {
   });
 
   it('happens each 10 s when the process leads all feeds, however short its lease is', async () => {
-    const { clock, begin, take, reads } = setup({ ttlMs: 3_000 });
+    const { clock, begin, take, reads } = setUp({ ttlMs: 3_000 });
     await begin(...FEEDS);
     await Promise.all(FEEDS.map((feed) => take(feed)));
     await clock.advance(60_000);
@@ -120,7 +120,7 @@ describe('a read', () => {
   });
 
   it('happens early when another process drops out', async () => {
-    const { clock, store, reads, begin, live } = setup();
+    const { clock, store, reads, begin, live } = setUp();
     await live('other');
     await begin('a');
     await store.removeProcess('other');
@@ -129,7 +129,7 @@ describe('a read', () => {
   });
 
   it('happens early when another feed begins, in one statement for all', async () => {
-    const { clock, calls, begin, read } = setup();
+    const { clock, calls, begin, read } = setUp();
     await begin('a');
     const [again, started] = [read('a', false), read('b')];
     const [ofFirst, ofSecond] = await clock.run(Promise.all([again, started]));
@@ -139,7 +139,7 @@ describe('a read', () => {
   });
 
   it('is no more frequent than each 100 ms when many feeds begin one after another', async () => {
-    const { clock, reads, begin, read } = setup();
+    const { clock, reads, begin, read } = setUp();
     await begin('first');
     for (let feed = 0; feed < 200; feed += 1) {
       void read(`feed-${feed}`);
@@ -154,7 +154,7 @@ describe('a read', () => {
 
   it('is followed by another one at once when a feed begins during it', async () => {
     let isSlow = false;
-    const { clock, store, begin, read, calls } = setup({
+    const { clock, store, begin, read, calls } = setUp({
       over: {
         readFeeds: async (feeds) => {
           if (isSlow) await clock.pause(500);
@@ -172,7 +172,7 @@ describe('a read', () => {
 
   it('is not the answer for a feed that was taken during it', async () => {
     let isSlow = false;
-    const { clock, store, begin, read, leases, take } = setup({
+    const { clock, store, begin, read, leases, take } = setUp({
       over: {
         readFeeds: async (feeds) => {
           const stored = await ModelStore.prototype.readFeeds.call(store, feeds);
@@ -193,7 +193,7 @@ describe('a read', () => {
   });
 
   it('ends with null at once when the feed stops, and the reads end with the last one', async () => {
-    const { clock, leases, reads, begin, read } = setup();
+    const { clock, leases, reads, begin, read } = setUp();
     await begin('a', 'b');
     const [first, last] = [new AbortController(), new AbortController()];
     const [ofFirst, ofLast] = [read('a', false, first.signal), read('b', false, last.signal)];
@@ -212,7 +212,7 @@ describe('a read', () => {
   });
 
   it('happens again when a feed is followed after the last one has stopped', async () => {
-    const { clock, leases, begin, read, calls } = setup();
+    const { clock, leases, begin, read, calls } = setUp();
     await begin('a');
     leases.unfollow('a');
     expect(found(await clock.run(read('b'))).feeds.has('b')).toBe(true);
@@ -225,7 +225,7 @@ describe('a read', () => {
 
   it('does not wait for a schema after its last feed has stopped', async () => {
     let isWaiting = false;
-    const { clock, leases, read } = setup({
+    const { clock, leases, read } = setUp({
       ready: (signal) =>
         new Promise<void>((_, reject) => {
           isWaiting = true;
@@ -253,7 +253,7 @@ describe('a read that fails', () => {
   /** Reads fail from the start. */
   const failing = (options: Omit<SetupOptions, 'over'> = {}) => {
     const database = { isAway: true };
-    const parts = setup({
+    const parts = setUp({
       ...options,
       over: {
         readFeeds: async (feeds) => {
@@ -300,7 +300,7 @@ describe('a read that fails', () => {
   });
 
   it('fails while the process cannot renew its lease for the first time', async () => {
-    const { clock, store, calls, read } = setup();
+    const { clock, store, calls, read } = setUp();
     const renewProcess = store.renewProcess.bind(store);
     store.renewProcess = async () => {
       throw new StoreFailure('connection');
@@ -313,7 +313,7 @@ describe('a read that fails', () => {
 
   it('fails while the schema is not usable', async () => {
     let isUsable = false;
-    const { clock, calls, read } = setup({
+    const { clock, calls, read } = setUp({
       ready: async () => {
         if (!isUsable) throw new StoreFailure('schema', 'hold');
       },
@@ -325,7 +325,7 @@ describe('a read that fails', () => {
   });
 
   it('fails while the process cannot renew its lease, once that has expired', async () => {
-    const { clock, store, leases, begin } = setup();
+    const { clock, store, leases, begin } = setUp();
     await begin('a');
     const renewProcess = store.renewProcess.bind(store);
     store.renewProcess = async () => {
@@ -374,7 +374,7 @@ describe('the taking of feeds', () => {
   it('takes a bounded number at once', async () => {
     const running = new Set<FeedIdentity>();
     let most = 0;
-    const { clock, begin, leases } = setup({
+    const { clock, begin, leases } = setUp({
       over: {
         acquireLease: async (feed) => {
           running.add(feed);
@@ -392,7 +392,7 @@ describe('the taking of feeds', () => {
   });
 
   it('sends no statement for feeds beyond the share', async () => {
-    const { calls, live, begin, take, leases } = setup();
+    const { calls, live, begin, take, leases } = setUp();
     await live('other', 2, 3_600_000);
     await begin('a', 'b');
     await take('a');
@@ -404,7 +404,7 @@ describe('the taking of feeds', () => {
     ['another session has locked it', async () => null],
     ['the statement fails', () => Promise.reject(new ModelFailure('connection'))],
   ])('does not count a feed that was not taken: %s', async (_, acquireLease) => {
-    const { live, begin, take, leases } = setup({
+    const { live, begin, take, leases } = setUp({
       over: {
         acquireLease(feed, holder) {
           return feed.name === 'a' ? acquireLease() : ModelStore.prototype.acquireLease.call(this, feed, holder);
@@ -419,7 +419,7 @@ describe('the taking of feeds', () => {
 
   it('keeps the right to take a feed beyond the share when a lock prevents it', async () => {
     let isLocked = true;
-    const { clock, live, begin, take, leases } = setup({
+    const { clock, live, begin, take, leases } = setUp({
       over: {
         async acquireLease(feed, holder) {
           return isLocked && feed.name === 'b' ? null : ModelStore.prototype.acquireLease.call(this, feed, holder);
@@ -438,7 +438,7 @@ describe('the taking of feeds', () => {
   });
 
   it('takes feeds that already name the process, beyond its share', async () => {
-    const { store, live, begin, take } = setup();
+    const { store, live, begin, take } = setUp();
     await live('other', 3, 3_600_000);
     await begin(...FEEDS);
     for (const name of FEEDS) await store.acquireLease(testFeed({ name }), 'process');
@@ -448,7 +448,7 @@ describe('the taking of feeds', () => {
   });
 
   it('rejects when the feed stops while it waits for its turn', async () => {
-    const { clock, begin, leases } = setup({ over: { acquireLease: () => clock.pause(1_000).then(() => null) } });
+    const { clock, begin, leases } = setUp({ over: { acquireLease: () => clock.pause(1_000).then(() => null) } });
     const feeds = Array.from({ length: 9 }, (_, n) => testFeed({ name: `feed-${n}` }));
     await begin(...feeds.map(({ name }) => name));
     const stop = new AbortController();
@@ -461,7 +461,7 @@ describe('the taking of feeds', () => {
 
 describe('a lease', () => {
   it('is free for other processes at once when it was released, and no longer counts', async () => {
-    const { store, live, begin, take, leases } = setup();
+    const { store, live, begin, take, leases } = setUp();
     await live('other', 2, 3_600_000);
     await begin('a', 'b');
     await leases.release((await take('a')).feed);
@@ -471,7 +471,7 @@ describe('a lease', () => {
 
   it('is released by one statement at a time, however long that takes', async () => {
     let sent = 0;
-    const { clock, begin, take, leases } = setup({
+    const { clock, begin, take, leases } = setUp({
       over: {
         releaseLease: async () => {
           sent += 1;
@@ -489,7 +489,7 @@ describe('a lease', () => {
   });
 
   it('no longer counts when the statement that releases it fails', async () => {
-    const { live, begin, take, leases } = setup({
+    const { live, begin, take, leases } = setUp({
       over: { releaseLease: () => Promise.reject(new ModelFailure('connection')) },
     });
     await live('other', 2, 3_600_000);
@@ -500,7 +500,7 @@ describe('a lease', () => {
 });
 
 it('the freshness of the feeds that a process leads is forgotten when the clock of the database was set back', async () => {
-  const { clock, store, calls, leases, begin, take } = setup();
+  const { clock, store, calls, leases, begin, take } = setUp();
   const setClockBack = async () => {
     const row = store.processes.get('process');
     if (row !== undefined) store.processes.set('process', { ...row, renewedAt: clock.monotonic() + 3_600_000 });

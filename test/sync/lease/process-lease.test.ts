@@ -16,7 +16,7 @@ interface Renewal extends ProcessRenewal {
 }
 
 /** A process with its database, and the statements that it sends. */
-function setup({ ttlMs = TTL_MS, ...parts }: Partial<ProcessParts> = {}) {
+function setUp({ ttlMs = TTL_MS, ...parts }: Partial<ProcessParts> = {}) {
   const clock = new VirtualClock();
   const database = { aheadMs: 0, isAway: false, latencyMs: 0 };
   const store = new ModelStore(() => clock.monotonic() + database.aheadMs);
@@ -65,7 +65,7 @@ const apart = (times: readonly number[]) => times.slice(1).map((time, index) => 
 
 describe('a process', () => {
   it('renews its lease every third of the time to live while it is alone and leads all of its feeds', async () => {
-    const { clock, process, renewals } = setup();
+    const { clock, process, renewals } = setUp();
     await process.join();
     expect(process.reserve('a', null)).toBe(true);
     await clock.advance(2 * TTL_MS);
@@ -73,14 +73,14 @@ describe('a process', () => {
   });
 
   it('renews it every 1.5 s while it stands by for a feed', async () => {
-    const { clock, process, renewals } = setup();
+    const { clock, process, renewals } = setUp();
     await process.join();
     await clock.advance(TTL_MS);
     expect(renewals.map(({ at }) => at)).toEqual(renewals.map((_, index) => index * STANDBY_MS));
   });
 
   it('renews it every 1.5 s while another process lives, even if it leads all of its feeds', async () => {
-    const { clock, process, renewals, live } = setup();
+    const { clock, process, renewals, live } = setUp();
     await process.join();
     expect(process.reserve('a', null)).toBe(true);
     await clock.advance(TTL_MS);
@@ -90,7 +90,7 @@ describe('a process', () => {
   });
 
   it.each([3_000, 5_000, 3_600_000])('is always alive when the time to live is %i ms', async (ttlMs) => {
-    const { clock, process, isAlive } = setup({ ttlMs });
+    const { clock, process, isAlive } = setUp({ ttlMs });
     await process.join();
     for (let step = 0; step < 100; step += 1) {
       await clock.advance(ttlMs / 7);
@@ -100,7 +100,7 @@ describe('a process', () => {
   });
 
   it('pauses for half of the interval when a statement takes longer than that', async () => {
-    const { clock, database, process, renewals } = setup();
+    const { clock, database, process, renewals } = setUp();
     database.latencyMs = 5_000;
     await clock.run(process.join());
     await clock.advance(TTL_MS);
@@ -108,7 +108,7 @@ describe('a process', () => {
   });
 
   it('tells the number of its feeds with each renewal', async () => {
-    const { clock, process, store } = setup();
+    const { clock, process, store } = setUp();
     for (const feed of ['a', 'b']) process.share.follow(feed);
     await process.join();
     expect(store.processes.get('self')).toMatchObject({ feeds: 2 });
@@ -118,7 +118,7 @@ describe('a process', () => {
   });
 
   it('ends its lease when it ends', async () => {
-    const { process, store, end } = setup();
+    const { process, store, end } = setUp();
     await process.join();
     expect([...store.processes.keys()]).toEqual(['self']);
     await end();
@@ -126,7 +126,7 @@ describe('a process', () => {
   });
 
   it('ends its lease when it ends during a renewal', async () => {
-    const { clock, database, process, store, renewals, end } = setup();
+    const { clock, database, process, store, renewals, end } = setUp();
     await process.join();
     database.latencyMs = 1_000;
     while (renewals.length < 2) await clock.advance(100);
@@ -135,7 +135,7 @@ describe('a process', () => {
   });
 
   it('ends its lease when it ends while it joins', async () => {
-    const { clock, database, process, store, end } = setup();
+    const { clock, database, process, store, end } = setUp();
     database.latencyMs = 1_000;
     const joined = process.join();
     await end();
@@ -144,7 +144,7 @@ describe('a process', () => {
   });
 
   it('sends no statement when it ends before it has joined', async () => {
-    const { clock, process, renewals, end } = setup();
+    const { clock, process, renewals, end } = setUp();
     await clock.advance(TTL_MS);
     await end();
     expect(renewals).toEqual([]);
@@ -154,14 +154,14 @@ describe('a process', () => {
 
 describe('a process that joins', () => {
   it('sends one statement, however many feeds wait for it', async () => {
-    const { renewals, process } = setup();
+    const { renewals, process } = setUp();
     await Promise.all([process.join(), process.join()]);
     await process.join();
     expect(renewals).toMatchObject([{ at: 0 }]);
   });
 
   it('tries again at the next call when the database was unreachable', async () => {
-    const { clock, database, process, isAlive } = setup();
+    const { clock, database, process, isAlive } = setUp();
     database.isAway = true;
     await expect(process.join()).rejects.toThrow('connection');
     await clock.advance(TTL_MS);
@@ -173,7 +173,7 @@ describe('a process that joins', () => {
 
   it('waits until the schema of the processes is usable', async () => {
     let isReady = false;
-    const { process, renewals } = setup({
+    const { process, renewals } = setUp({
       ready: async () => {
         if (!isReady) throw new StoreFailure('schema', 'hold');
       },
@@ -186,7 +186,7 @@ describe('a process that joins', () => {
   });
 
   it('removes its dead predecessors, and shares no feeds with them', async () => {
-    const { process, store, live } = setup({ isDead: (holder) => holder.startsWith('dead') });
+    const { process, store, live } = setUp({ isDead: (holder) => holder.startsWith('dead') });
     for (const holder of ['dead-1', 'other', 'dead-2']) await live(holder, TTL_MS, FEEDS.length);
     for (const feed of FEEDS) process.share.follow(feed);
     await process.join();
@@ -195,7 +195,7 @@ describe('a process that joins', () => {
   });
 
   it('removes them at the next call when the database was cut off in between', async () => {
-    const { process, database, store, live, clock } = setup({ isDead: (holder) => holder === 'dead' });
+    const { process, database, store, live, clock } = setUp({ isDead: (holder) => holder === 'dead' });
     await live('dead', 3_600_000);
     database.latencyMs = 1_000;
     const joined = process.join();
@@ -208,7 +208,7 @@ describe('a process that joins', () => {
   });
 
   it('removes no process later, since two containers may have the same host name and process id', async () => {
-    const { clock, process, store, live } = setup({ isDead: (holder) => holder !== 'self' });
+    const { clock, process, store, live } = setUp({ isDead: (holder) => holder !== 'self' });
     await process.join();
     await live('twin', 3_600_000);
     await process.join();
@@ -219,7 +219,7 @@ describe('a process that joins', () => {
 
 describe('a listener', () => {
   it('is not called any more when it has ended', async () => {
-    const { clock, process, live } = setup();
+    const { clock, process, live } = setUp();
     let calls = 0;
     const listener = () => {
       calls += 1;
@@ -237,7 +237,7 @@ describe('a listener', () => {
 
 describe('the other processes', () => {
   it('are known within 1.5 s when one joins or ends, and only then', async () => {
-    const { clock, process, store, events, live } = setup();
+    const { clock, process, store, events, live } = setUp();
     await process.join();
     events.length = 0;
     await live('other', 3_600_000);
@@ -252,7 +252,7 @@ describe('the other processes', () => {
   });
 
   it('no longer count when their leases have expired', async () => {
-    const { clock, process, events, live } = setup();
+    const { clock, process, events, live } = setUp();
     await live('killed');
     await process.join();
     events.length = 0;
@@ -263,7 +263,7 @@ describe('the other processes', () => {
   });
 
   it('count as before while the database is unreachable', async () => {
-    const { clock, database, process, events, live } = setup();
+    const { clock, database, process, events, live } = setUp();
     await live('other', 3_600_000);
     await process.join();
     events.length = 0;
@@ -276,8 +276,8 @@ describe('the other processes', () => {
 });
 
 describe('a process that has lost its lease', () => {
-  const lost = async (loseIt: (parts: ReturnType<typeof setup>) => void) => {
-    const parts = setup();
+  const lost = async (loseIt: (parts: ReturnType<typeof setUp>) => void) => {
+    const parts = setUp();
     await parts.live('other', 3_600_000);
     for (const feed of ['own', 'free']) parts.process.share.follow(feed);
     await parts.process.join();
@@ -295,7 +295,7 @@ describe('a process that has lost its lease', () => {
     expect(isAlive()).toBe(true);
   });
 
-  it.each<[string, (parts: ReturnType<typeof setup>) => void]>([
+  it.each<[string, (parts: ReturnType<typeof setUp>) => void]>([
     ['the table of the processes was emptied', ({ store }) => store.processes.clear()],
     ['the clock of the database was set back', ({ database }) => Object.assign(database, { aheadMs: -3_600_000 })],
     ['the clock of the database was set forward', ({ database }) => Object.assign(database, { aheadMs: 3_600_000 })],
@@ -329,7 +329,7 @@ describe('a process that has lost its lease', () => {
 
 describe('a process whose renewals fail', () => {
   it('keeps trying, and is alive again once one succeeds', async () => {
-    const { clock, database, process, renewals, isAlive } = setup();
+    const { clock, database, process, renewals, isAlive } = setUp();
     await process.join();
     database.isAway = true;
     await clock.advance(10 * TTL_MS);
@@ -341,7 +341,7 @@ describe('a process whose renewals fail', () => {
   });
 
   it('says so once its lease has expired, since other processes may have taken its feeds, until one succeeds', async () => {
-    const { clock, database, process } = setup();
+    const { clock, database, process } = setUp();
     await process.join();
     database.isAway = true;
     await clock.advance(TTL_MS - STANDBY_MS);
@@ -354,7 +354,7 @@ describe('a process whose renewals fail', () => {
   });
 
   it('takes no feed once its lease has expired: others would take it at once', async () => {
-    const { clock, database, process } = setup();
+    const { clock, database, process } = setUp();
     for (const feed of ['own', 'free']) process.share.follow(feed);
     await process.join();
     database.isAway = true;
@@ -367,7 +367,7 @@ describe('a process whose renewals fail', () => {
   });
 
   it('is still alive when two renewals in a row failed', async () => {
-    const { clock, database, process, isAlive } = setup();
+    const { clock, database, process, isAlive } = setUp();
     process.share.follow('free');
     await process.join();
     database.isAway = true;
@@ -384,7 +384,7 @@ describe('a schema whose feeds the process cannot read', () => {
   const unusable = ({ renewals }: { readonly renewals: readonly Renewal[] }) => renewals.at(-1)?.unusable;
 
   it('is named after the time to live, until they can be read again', async () => {
-    const { clock, process, renewals } = setup();
+    const { clock, process, renewals } = setUp();
     await process.join();
     for (const isRead of [true, false]) process.recordRead('a', isRead);
     await clock.advance(TTL_MS);
@@ -399,7 +399,7 @@ describe('a schema whose feeds the process cannot read', () => {
   });
 
   it('is in its row within a third of the time to live from then on, so that other processes take its feeds', async () => {
-    const { clock, process, store } = setup();
+    const { clock, process, store } = setUp();
     await process.join();
     process.recordRead('a', false);
     await clock.advance(TTL_MS + TTL_MS / 3 + 2 * STANDBY_MS);
@@ -410,7 +410,7 @@ describe('a schema whose feeds the process cannot read', () => {
   });
 
   it('is not named when the whole database was unreachable', async () => {
-    const { clock, database, process, renewals } = setup();
+    const { clock, database, process, renewals } = setUp();
     await process.join();
     database.isAway = true;
     for (let round = 0; round < 20; round += 1) {
@@ -426,7 +426,7 @@ describe('a schema whose feeds the process cannot read', () => {
   });
 
   it('is not named during an outage of the whole database in which statements hang before they fail', async () => {
-    const { clock, database, process, renewals } = setup();
+    const { clock, database, process, renewals } = setUp();
     await process.join();
     Object.assign(database, { isAway: true, latencyMs: TTL_MS / 3 });
     process.recordRead('a', false);

@@ -37,7 +37,7 @@ interface Given {
 }
 
 /** A feed that is taken after these reads; without more of them, it is stopped. The reports. */
-function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefore }: Given = {}) {
+function setUp(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefore }: Given = {}) {
   const said: string[] = [];
   const left = [...reads];
   const outcomes = [...attempts];
@@ -77,7 +77,7 @@ function setup(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefor
 
 describe('a standby', () => {
   it('takes a free feed at once, and reports a recovery: the lease may have been lost during an outage', async () => {
-    const { said, lease, take } = setup([FREE]);
+    const { said, lease, take } = setUp([FREE]);
     expect(await take()).toBe(lease);
     expect(said).toEqual([
       'early read',
@@ -89,7 +89,7 @@ describe('a standby', () => {
   });
 
   it('makes no attempt while another process leads the feed, and reports its figures at the usual intervals', async () => {
-    const { said, take } = setup([LED, LED]);
+    const { said, take } = setUp([LED, LED]);
     expect(await take()).toBeNull();
     expect(said).toEqual(['early read', 'status', 'lease recovered', 'status', 'lease recovered']);
   });
@@ -99,33 +99,33 @@ describe('a standby', () => {
     ['that names this process: the answer to an attempt was lost', found('pod-1'), 'pod-1'],
     ['that names this process, whose lease has expired', found(null, { holder: 'pod-1' }), 'pod-1'],
   ])('takes a feed %s', async (_, read, holder) => {
-    const { said, take } = setup([read]);
+    const { said, take } = setUp([read]);
     expect(await take()).not.toBeNull();
     expect(said).toContain(`attempt at the feed of ${holder}`);
   });
 
   it('makes an attempt while another process leads the feed when it belongs to another service: that fails', async () => {
     const elsewhere = found('pod-2', {}, 'https://elsewhere.test/v1');
-    const { said, take } = setup([elsewhere], { attempts: [new ModelFailure('another_service', 'hold')] });
+    const { said, take } = setUp([elsewhere], { attempts: [new ModelFailure('another_service', 'hold')] });
     expect(await take()).toBeNull();
     expect(said).toEqual(['early read', 'status', 'attempt at the feed of pod-2', 'lease another_service, pause 1000']);
   });
 
   it('makes no attempt at a feed that nothing was read of, whose address may be replaced', async () => {
-    const { said, take } = setup([found('pod-2', {}, null)]);
+    const { said, take } = setUp([found('pod-2', {}, null)]);
     expect(await take()).toBeNull();
     expect(said).toEqual(['early read', 'status', 'lease recovered']);
   });
 
   it('reports each read that fails, with the pause until the next', async () => {
-    const { said, take } = setup([failed, failed, LED]);
+    const { said, take } = setUp([failed, failed, LED]);
     await take();
     expect(said).toEqual(['early read', ...Array(2).fill('lease connection, pause 500'), 'status', 'lease recovered']);
   });
 
   it('pauses longer after each attempt that fails', async () => {
     const away = new StoreFailure('schema', 'hold');
-    const { said, take } = setup([FREE, FREE, FREE], { attempts: [away, away, away] });
+    const { said, take } = setUp([FREE, FREE, FREE], { attempts: [away, away, away] });
     await take();
     expect(said.filter((text) => text.startsWith('lease'))).toEqual(
       [1_000, 2_000, 4_000].map((ms) => `lease schema, pause ${ms}`),
@@ -134,7 +134,7 @@ describe('a standby', () => {
 
   it('reports no recovery when an attempt is not possible after one that failed: its cause may persist', async () => {
     const elsewhere = new ModelFailure('another_service', 'hold');
-    const { said, take } = setup([FREE, FREE, FREE], { attempts: [elsewhere, null] });
+    const { said, take } = setUp([FREE, FREE, FREE], { attempts: [elsewhere, null] });
     await take();
     expect(said.filter((text) => text.startsWith('lease'))).toEqual([
       'lease another_service, pause 1000',
@@ -148,7 +148,7 @@ describe('a standby', () => {
       refusals -= 1;
       if (refusals >= 0) throw new ModelFailure('another_application', 'hold');
     };
-    const { said, take } = setup([FREE, FREE, FREE], { admit });
+    const { said, take } = setUp([FREE, FREE, FREE], { admit });
     expect(await take()).not.toBeNull();
     expect(said.filter((text) => !text.startsWith('status'))).toEqual([
       'early read',
@@ -180,12 +180,12 @@ describe('a standby', () => {
       checks += 1;
     };
     const given = { attempts: [null, null, null], admit };
-    await setup([FREE, FREE, FREE], given).take();
+    await setUp([FREE, FREE, FREE], given).take();
     expect(checks).toBe(3);
   });
 
   it('does not check where a feed belongs while another process leads it', async () => {
-    const { take, said } = setup([LED], {
+    const { take, said } = setUp([LED], {
       admit: () => Promise.reject(new ModelFailure('another_application', 'hold')),
     });
     await take();
@@ -193,7 +193,7 @@ describe('a standby', () => {
   });
 
   it('reports that the filters have changed', async () => {
-    const { said, take } = setup([FREE], { filtersBefore: DEFAULT_FILTERS });
+    const { said, take } = setUp([FREE], { filtersBefore: DEFAULT_FILTERS });
     await take();
     expect(said).toContain('filters changed');
   });

@@ -18,7 +18,7 @@ const entry = (n: number, over: Fields = {}) => {
 };
 const truncated = (n: number) => entryJson({ scanId: `scan-${n}`, data: undefined, resultTruncated: true });
 
-function bench(budgetBytes: number, pageSize = 20) {
+function setUp(budgetBytes: number, pageSize = 20) {
   const clock = new VirtualClock();
   const service = new ModelService();
   const store = new ModelStore(clock.monotonic);
@@ -49,7 +49,7 @@ function bench(budgetBytes: number, pageSize = 20) {
 
 describe('a page that is too large for the budget', () => {
   it('is requested with half as many entries, and the limit grows back when pages are small', async () => {
-    const { service, store, follow, limits, held } = bench(6 * RUN_BYTES);
+    const { service, store, follow, limits, held } = setUp(6 * RUN_BYTES);
     service.feed.push(...Array.from({ length: 40 }, (_, n) => entry(n)));
     const small = (n: number) => entryJson({ scanId: `small-${n}`, data: undefined, status: 'failed' });
     service.feed.push(
@@ -63,7 +63,7 @@ describe('a page that is too large for the budget', () => {
   });
 
   it('holds the feed and reports it when it has only one entry', async () => {
-    const { service, store, failures, follow, limits } = bench(6 * RUN_BYTES, 4);
+    const { service, store, failures, follow, limits } = setUp(6 * RUN_BYTES, 4);
     service.feed.push(entry(0));
     service.readPage = async (request) => {
       service.requests.push(request);
@@ -78,7 +78,7 @@ describe('a page that is too large for the budget', () => {
 
 describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) => {
   it('is requested with half as many entries until it fits', async () => {
-    const { service, store, follow, limits } = bench(64 * RUN_BYTES, 4);
+    const { service, store, follow, limits } = setUp(64 * RUN_BYTES, 4);
     service.feed.push(...Array.from({ length: 4 }, (_, n) => entry(n)));
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
@@ -92,7 +92,7 @@ describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) =>
   });
 
   it('holds the feed with its own error when one entry was requested', async () => {
-    const { service, failures, follow, limits } = bench(64 * RUN_BYTES, 4);
+    const { service, failures, follow, limits } = setUp(64 * RUN_BYTES, 4);
     service.readPage = async (request) => {
       service.requests.push(request);
       throw new ModelFailure(kind, 'hold');
@@ -109,7 +109,7 @@ describe('results that are more than the budget', () => {
   const BUDGET = 8 * RUN_BYTES;
 
   function largeResults() {
-    const made = bench(BUDGET);
+    const made = setUp(BUDGET);
     for (let n = 0; n < COUNT; n += 1) {
       made.service.feed.push(truncated(n));
       made.service.runs.set(`scan-${n}`, entry(n));
@@ -156,7 +156,7 @@ describe('results that are more than the budget', () => {
   });
 
   it('of several pages are committed in the order of the feed', async () => {
-    const { service, store, commits, follow } = bench(5 * RUN_BYTES, 5);
+    const { service, store, commits, follow } = setUp(5 * RUN_BYTES, 5);
     for (let n = 0; n < 30; n += 1) {
       service.feed.push(truncated(n));
       service.runs.set(`scan-${n}`, entry(n));
@@ -169,7 +169,7 @@ describe('results that are more than the budget', () => {
 });
 
 it.each(['too_large', 'too_many_values'])('keeps a result that is %s pending as too large', async (kind) => {
-  const { service, store, follow } = bench(64 * RUN_BYTES);
+  const { service, store, follow } = setUp(64 * RUN_BYTES);
   service.feed.push(truncated(0));
   service.readRun = async () => Promise.reject(new ModelFailure(kind, 'hold'));
   await follow(1_000);

@@ -22,7 +22,7 @@ interface Options {
 }
 
 /** Follows a feed of two pages with its liveness. The first page is expected to be large. */
-function setup({ entryBytes = 0, over = () => ({}) }: Options = {}) {
+function setUp({ entryBytes = 0, over = () => ({}) }: Options = {}) {
   const clock = new VirtualClock();
   const service = new ModelService();
   service.feed.push(
@@ -57,7 +57,7 @@ async function takeMemory(budget: FeedContext['budget']) {
 }
 
 it('stays alive when a page waits for the memory of others for an hour', async () => {
-  const { budget, store, isAliveForAnHour, clock, end } = setup();
+  const { budget, store, isAliveForAnHour, clock, end } = setUp();
   const release = await takeMemory(budget);
   expect(await isAliveForAnHour()).toBe(true);
   expect(store.rows.size).toBe(0);
@@ -68,7 +68,7 @@ it('stays alive when a page waits for the memory of others for an hour', async (
 });
 
 it('stays alive when a page waits for its turn within the rate limit for an hour', async () => {
-  const { store, isAliveForAnHour, end } = setup({
+  const { store, isAliveForAnHour, end } = setUp({
     over: (service) => {
       const limited = createRateLimit(0.000_001)(service);
       // The first slot is free.
@@ -87,12 +87,12 @@ const hangingRequest = (service: ModelService): Partial<FeedContext> => {
 };
 
 it('is reported as hung when a request hangs', async () => {
-  const { isAliveForAnHour } = setup({ over: hangingRequest });
+  const { isAliveForAnHour } = setUp({ over: hangingRequest });
   expect(await isAliveForAnHour()).toBe(false);
 });
 
 it('is reported as hung when a commit hangs whose memory the next page waits for', async () => {
-  const { budget, store, service, isAliveForAnHour } = setup({ entryBytes: BUDGET / 16 });
+  const { budget, store, service, isAliveForAnHour } = setUp({ entryBytes: BUDGET / 16 });
   store.commitPage = async () => NEVER;
   expect(await isAliveForAnHour()).toBe(false);
   expect(service.requests).toHaveLength(1);

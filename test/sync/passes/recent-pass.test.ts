@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const PAGES = { pageSize: 60 };
 
 /** A feed with a recent pass every minute. */
-function bench(
+function setUp(
   observer: Partial<SyncObserver> = {},
   options: (clock: VirtualClock) => ModelServiceOptions = () => ({}),
 ) {
@@ -30,7 +30,7 @@ function bench(
 
 it('counts runs that the cursor skipped, not values that a stored revision lacked', async () => {
   const found: unknown[] = [];
-  const { service, store, entry, follow } = bench({ reconciled: (counts) => found.push(counts) });
+  const { service, store, entry, follow } = setUp({ reconciled: (counts) => found.push(counts) });
   service.feed.push(
     entry({ scanId: 'corrected' }),
     entry({ scanId: 'truncated', data: undefined, resultTruncated: true }),
@@ -53,7 +53,7 @@ it('counts runs that the cursor skipped, not values that a stored revision lacke
 
 it('finds a skipped run when its delivery time is far in the future, and leaves later deliveries to the feed', async () => {
   const found: unknown[] = [];
-  const { service, store, clock, entry, follow } = bench({ reconciled: (counts) => found.push(counts) });
+  const { service, store, clock, entry, follow } = setUp({ reconciled: (counts) => found.push(counts) });
   service.feed.push(entry({ scanId: 's1' }), entry({ scanId: 's2' }), entry({ scanId: 's3' }));
   await follow(50_000);
   // Behind the cursor, which is their number.
@@ -71,7 +71,7 @@ it('finds a skipped run when its delivery time is far in the future, and leaves 
 });
 
 it('finds a skipped run when the answer sets the delivery times', async () => {
-  const { service, store, clock, entry, follow } = bench();
+  const { service, store, clock, entry, follow } = setUp();
   const asStored = service.readPage.bind(service);
   service.readPage = async (request, signal) => {
     await clock.sleep(10, signal);
@@ -89,7 +89,7 @@ it('finds a skipped run when the answer sets the delivery times', async () => {
 });
 
 it('begins a pass when the last one ended in the future, after the clock of the database was set back', async () => {
-  const { service, store, entry, follow } = bench();
+  const { service, store, entry, follow } = setUp();
   service.feed.push(entry({ scanId: 's1' }));
   await follow(50_000);
   const last = store.latestPass('recent');
@@ -100,7 +100,7 @@ it('begins a pass when the last one ended in the future, after the clock of the 
 });
 
 it('requests a truncated run without markdown only once', async () => {
-  const { service, store, entry, follow } = bench();
+  const { service, store, entry, follow } = setUp();
   service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
   service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
   const downloads = () => service.requests.filter((request) => typeof request === 'string');
@@ -112,7 +112,7 @@ it('requests a truncated run without markdown only once', async () => {
 
 it('reports no recovery while it cannot begin', async () => {
   const reports: string[] = [];
-  const { service, entry, follow } = bench(
+  const { service, entry, follow } = setUp(
     {
       failed: (stage) => reports.push(`${stage} failed`),
       recovered: (stage) => stage === 'recent' && reports.push('recent recovered'),
@@ -131,7 +131,7 @@ it('reports no recovery while it cannot begin', async () => {
 
 it('reports the recovery when no pass is due after a failure', async () => {
   const reports: string[] = [];
-  const { store, follow } = bench({
+  const { store, follow } = setUp({
     failed: (stage) => reports.push(`${stage} failed`),
     recovered: (stage) => stage === 'full' && reports.push('full recovered'),
   });
@@ -149,7 +149,7 @@ it('reports the recovery when no pass is due after a failure', async () => {
 });
 
 it('reads no further than the feed is complete to when the service answers slowly', async () => {
-  const { store, follow } = bench({}, (clock) => ({
+  const { store, follow } = setUp({}, (clock) => ({
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),
   }));
   await follow(170_000, { pollIntervalMs: HOUR_MS });
@@ -157,7 +157,7 @@ it('reads no further than the feed is complete to when the service answers slowl
 });
 
 it('reads as far as the feed is complete to when the database answers slowly', async () => {
-  const { clock, store, follow } = bench();
+  const { clock, store, follow } = setUp();
   const readStatus = store.readStatus.bind(store);
   store.readStatus = async (feed) => {
     const readAt = clock.monotonic();
@@ -169,7 +169,7 @@ it('reads as far as the feed is complete to when the database answers slowly', a
 });
 
 it('is reconciled up to its own end, although the feed continues meanwhile', async () => {
-  const { store, follow } = bench();
+  const { store, follow } = setUp();
   const beginPass = store.beginPass.bind(store);
   const begun: (number | undefined)[] = [];
   store.beginPass = async (lease, pass) => {
@@ -183,7 +183,7 @@ it('is reconciled up to its own end, although the feed continues meanwhile', asy
 });
 
 it('ends when the lease is lost', async () => {
-  const { service, store, entry, follow } = bench();
+  const { service, store, entry, follow } = setUp();
   const taken: unknown[] = [];
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000);
@@ -200,7 +200,7 @@ it('ends when the lease is lost', async () => {
 });
 
 it('reads lost commits again and keeps the lease', async () => {
-  const { service, store, entry, follow } = bench();
+  const { service, store, entry, follow } = setUp();
   const few = { pageSize: 10 };
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000, few);
@@ -239,7 +239,7 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
 
   it('is held instead of quarantining all of them', async () => {
     const failures: string[] = [];
-    const { service, store, entry, follow } = bench({
+    const { service, store, entry, follow } = setUp({
       failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
     });
     service.feed.push(...Array.from({ length: 150 }, (_, n) => entry({ scanId: `s${n}` })));
@@ -252,7 +252,7 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
   });
 
   it('continues when the bad entries are in quarantine already', async () => {
-    const { service, store, entry, follow } = bench();
+    const { service, store, entry, follow } = setUp();
     const few = { ...PAGES, pageSize: 10 };
     for (let n = 0; n < 150; n += 10) {
       service.feed.push(...Array.from({ length: 10 }, (_, m) => entry({ scanId: `s${n + m}`, status: 'lost' })));
@@ -266,7 +266,7 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
 
 it("claims nothing after its end when the service's clock is slightly ahead", async () => {
   const AHEAD_MS = 2_400;
-  const { clock, service, store, entry, follow } = bench();
+  const { clock, service, store, entry, follow } = setUp();
   service.feed.push(entry({ scanId: 'a' }));
   const readPage = service.readPage.bind(service);
   service.readPage = async (request, signal) => {

@@ -18,7 +18,7 @@ const APART_MS = DAY_MS / 2;
 type Refusal = (request: FeedRequest) => string | null;
 
 /** A feed with old runs and two of the last hour, on a service that may refuse requests (with a kind). */
-function bench({
+function setUp({
   old = 30,
   apartMs = APART_MS,
   latencyMs = 0,
@@ -71,14 +71,14 @@ const isOfHistory =
 
 describe('a feed that begins with its new runs', () => {
   it('stores them first, then the history', async () => {
-    const { store, follow } = bench();
+    const { store, follow } = setUp();
     await follow(10_000);
     expect([...store.rows.keys()].slice(0, 3)).toEqual(['recent-0', 'recent-1', 'old-0']);
     expect(store.rows.size).toBe(32);
   });
 
   it('is complete only from its own start until the history is stored', async () => {
-    const { store, follow, refuses, begun } = bench();
+    const { store, follow, refuses, begun } = setUp();
     refuses(isOfHistory());
     await follow(10_000);
     expect(store.rows.size).toBe(2);
@@ -93,7 +93,7 @@ describe('a feed that begins with its new runs', () => {
   it('does not count as recovered when it is stopped during a request', async () => {
     const recovered: string[] = [];
     const over = { recovered: (stage: string) => recovered.push(stage) };
-    const { service, clock, failures, startFeed, refuses } = bench({ latencyMs: 1_000, over });
+    const { service, clock, failures, startFeed, refuses } = setUp({ latencyMs: 1_000, over });
     refuses(isOfHistory());
     const stop = startFeed();
     while (requests(service).filter(isOfHistory()).length < 3) await clock.advance(100);
@@ -103,7 +103,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('does not end the history with a page that a cache has kept since before the feed had its cursor', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     const readPage = service.readPage.bind(service);
     let ageMs = DAY_MS;
     service.readPage = async (request, signal) => {
@@ -121,7 +121,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('resumes the history at the position of the last process', async () => {
-    const { clock, service, store, follow, refuses } = bench();
+    const { clock, service, store, follow, refuses } = setUp();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
     await follow(10_000);
     expect(store.rows.size).toBe(22);
@@ -135,7 +135,7 @@ describe('a feed that begins with its new runs', () => {
 
   it('reports progress of the history within a minute', async () => {
     const recovered: string[] = [];
-    const { clock, service, store, refuses, startFeed } = bench({
+    const { clock, service, store, refuses, startFeed } = setUp({
       ...{ old: 3000, latencyMs: 1_000 },
       over: { recovered: (stage) => recovered.push(stage) },
     });
@@ -153,7 +153,7 @@ describe('a feed that begins with its new runs', () => {
 
   it('has at most ten pages of the history in memory', async () => {
     const mostReserved = async (maxHeldPages: number) => {
-      const { clock, store, follow } = bench({ old: 300, apartMs: MINUTE_MS });
+      const { clock, store, follow } = setUp({ old: 300, apartMs: MINUTE_MS });
       const budget = createMemoryBudget(64 * 1024 * 1024);
       let most = 0;
       const commitPass = store.commitPass.bind(store);
@@ -172,7 +172,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('starts the history only once', async () => {
-    const { service, store, follow } = bench();
+    const { service, store, follow } = setUp();
     await follow(10_000);
     service.requests.length = 0;
     await follow(10_000);
@@ -181,7 +181,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('does not move its own cursor when the history is read', async () => {
-    const { store, follow, refuses } = bench();
+    const { store, follow, refuses } = setUp();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
     await follow(10_000);
     expect(feedOf(store).cursor).toBe('32');
@@ -189,7 +189,7 @@ describe('a feed that begins with its new runs', () => {
 
   it('reads new runs first, however many there are', async () => {
     // Reading them takes longer than it takes to find that there is a history.
-    const { clock, store, begun, deliver, startFeed } = bench({ old: 500, latencyMs: 100 });
+    const { clock, store, begun, deliver, startFeed } = setUp({ old: 500, latencyMs: 100 });
     for (let n = 0; n < 1000; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
     const stop = startFeed();
     await clock.advance(60_000);
@@ -200,7 +200,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('falls back to a day before what it has read when the history’s cursor is rejected', async () => {
-    const { service, store, begun, failures, follow, refuses } = bench();
+    const { service, store, begun, failures, follow, refuses } = setUp();
     let lost = false;
     refuses((request) => {
       lost ||= cursorOf(request) === '20';
@@ -216,7 +216,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('tries a cursor again that was rejected once', async () => {
-    const { service, store, failures, follow, refuses } = bench({ latencyMs: 50 });
+    const { service, store, failures, follow, refuses } = setUp({ latencyMs: 50 });
     const readPage = service.readPage.bind(service);
     // From a day before, the filters hide everything up to that cursor.
     service.readPage = async (request, signal) => {
@@ -237,7 +237,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('holds the history when the key belongs to another organization', async () => {
-    const { service, store, failures, follow, refuses } = bench();
+    const { service, store, failures, follow, refuses } = setUp();
     let swapped = false;
     refuses((request) => {
       if (cursorOf(request) === '20' && !swapped) {
@@ -252,7 +252,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('holds, instead of quarantining everything, when most entries of the history are unusable', async () => {
-    const { service, store, failures, follow } = bench({ old: 0 });
+    const { service, store, failures, follow } = setUp({ old: 0 });
     const bad = (n: number) => `{"scanId":"bad-${n}","deliveredAt":"2025-01-01T00:00:00Z"}`;
     service.feed.unshift(...Array.from({ length: 200 }, (_, n) => bad(n)));
     await follow(120_000, { pageSize: 200 });
@@ -261,7 +261,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('pauses when the history’s cursor is stuck', async () => {
-    const { service, clock, follow } = bench();
+    const { service, clock, follow } = setUp();
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
       const page = await readPage(request, signal);
@@ -274,7 +274,7 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('runs recent passes before the history is stored, and full passes only afterwards', async () => {
-    const { store, follow, refuses, clock } = bench();
+    const { store, follow, refuses, clock } = setUp();
     refuses(isOfHistory());
     const reconcile = { intervalMs: MINUTE_MS, windowMs: 2 * MINUTE_MS, fullIntervalMs: DAY_MS };
     await follow(5 * MINUTE_MS, { reconcile });
@@ -290,7 +290,7 @@ describe('a feed that begins with its new runs', () => {
 describe('a requested range', () => {
   it('is read again while the feed continues, and missing runs are stored', async () => {
     const finished: Pass[] = [];
-    const { clock, service, store, begun, ask, deliver, startFeed } = bench({
+    const { clock, service, store, begun, ask, deliver, startFeed } = setUp({
       start: 'beginning',
       over: { passFinished: (pass) => finished.push(pass) },
     });
@@ -315,7 +315,7 @@ describe('a requested range', () => {
   });
 
   it('begins within seconds, however long the lease lasts', async () => {
-    const { clock, store, begun, ask, startFeed } = bench({ start: 'beginning' });
+    const { clock, store, begun, ask, startFeed } = setUp({ start: 'beginning' });
     const stop = startFeed({ process: processLease({ clock, store, ttlMs: 60 * MINUTE_MS }) });
     await clock.advance(30 * MINUTE_MS);
     const pass = ask(null, new Date(begun));
@@ -325,7 +325,7 @@ describe('a requested range', () => {
   });
 
   it('quarantines bad entries of a page that is otherwise beyond its end', async () => {
-    const { clock, service, store, begun, ask, startFeed } = bench({ start: 'beginning' });
+    const { clock, service, store, begun, ask, startFeed } = setUp({ start: 'beginning' });
     const stop = startFeed();
     await clock.advance(10_000);
     const at = begun - 20.5 * APART_MS;
@@ -338,7 +338,7 @@ describe('a requested range', () => {
   });
 
   it('is read before the history', async () => {
-    const { store, follow, refuses, ask, begun } = bench({ old: 300 });
+    const { store, follow, refuses, ask, begun } = setUp({ old: 300 });
     refuses(isOfHistory(300));
     await follow(5_000);
     refuses(() => null);
@@ -348,7 +348,7 @@ describe('a requested range', () => {
   });
 
   it('does not wait for a history that waits for the feed', async () => {
-    const { clock, store, begun, deliver, ask, startFeed } = bench({ old: 300, latencyMs: 1_000 });
+    const { clock, store, begun, deliver, ask, startFeed } = setUp({ old: 300, latencyMs: 1_000 });
     for (let n = 0; n < 600; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
     const stop = startFeed();
     await clock.advance(20_000); // the feed reads on for a minute
@@ -366,7 +366,7 @@ describe('a requested range', () => {
   });
 
   it('does not wait for a slow page of the history', async () => {
-    const { clock, service, store, begun, ask, startFeed } = bench();
+    const { clock, service, store, begun, ask, startFeed } = setUp();
     const readPage = service.readPage.bind(service);
     let slow = true;
     service.readPage = async (request, signal) => {
@@ -386,7 +386,7 @@ describe('a requested range', () => {
   });
 
   it('extends the complete range when it reaches its start', async () => {
-    const { store, follow, ask, begun, refuses } = bench();
+    const { store, follow, ask, begun, refuses } = setUp();
     refuses(isOfHistory());
     await follow(5_000);
     const apart = new Date(begun - 10 * APART_MS);
@@ -398,7 +398,7 @@ describe('a requested range', () => {
   });
 
   it('does not extend the complete range while the feed is read by time, which may leave out runs', async () => {
-    const { clock, service, store, begun, deliver, startFeed, ask } = bench();
+    const { clock, service, store, begun, deliver, startFeed, ask } = setUp();
     const submitted = (entry: string) =>
       entry.includes('"late"') ? begun - DAY_MS : Date.parse(JSON.parse(entry).deliveredAt);
     service.readPage = async ({ start, limit }) => {
@@ -423,7 +423,7 @@ describe('a requested range', () => {
   });
 
   it('keeps its position when it is stopped', async () => {
-    const { clock, store, startFeed, ask, begun, refuses } = bench({ start: 'beginning' });
+    const { clock, store, startFeed, ask, begun, refuses } = setUp({ start: 'beginning' });
     const stop = startFeed();
     await clock.advance(5_000);
     let stopped = false;
@@ -448,7 +448,7 @@ describe('progress', () => {
     const over: Partial<SyncObserver> = {
       reading: (_, progress) => calls.push({ at: clock.monotonic(), progress }),
     };
-    const { clock, store, service, follow } = bench({ old: 3_000, start: 'beginning', over });
+    const { clock, store, service, follow } = setUp({ old: 3_000, start: 'beginning', over });
     store.storePace = async (_, pace) => void noted.push(pace);
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {

@@ -13,7 +13,7 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 const HOUR = 3_600_000;
 
 /** A feed of runs delivered a minute apart, up to the clock's beginning. */
-function bench(over: Partial<SyncObserver> = {}) {
+function setUp(over: Partial<SyncObserver> = {}) {
   const clock = new VirtualClock();
   const rejected = new Set<string>();
   let refused = (_cursor: string | null) => false;
@@ -51,7 +51,7 @@ const feedOf = (store: ModelStore) => store.feeds.get('default');
 
 describe('a cursor that the service rejects', () => {
   it('is replaced by the newest earlier one that is still accepted, and nothing is missed', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(35, 'run');
     await follow(1_000);
     expect(feedOf(store)?.cursor).toBe('35');
@@ -64,7 +64,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is replaced by a day before the last delivery when no earlier one is accepted', async () => {
-    const { store, rejected, resets, deliver, follow } = bench();
+    const { store, rejected, resets, deliver, follow } = setUp();
     deliver(12, 'run');
     await follow(1_000);
     for (const cursor of ['10', '12']) rejected.add(cursor);
@@ -74,7 +74,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is replaced by the beginning when a time would skip unread runs', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(35, 'run');
     await follow(1_000);
     const { cursor = null } = feedOf(store) ?? {};
@@ -95,7 +95,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('skips nothing when a page requested by time leaves out runs that were submitted earlier', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(5, 'run');
     await follow(1_000);
     for (const scanId of ['slow', 'next']) service.feed.push(entryJson({ scanId }));
@@ -113,7 +113,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('skips nothing when only the first of the runs delivered within a millisecond was read', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(1, 'run');
     await follow(1_000);
     const { deliveredAt } = JSON.parse(service.feed[0] ?? '');
@@ -132,7 +132,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is replaced when a page of the usual length would be too large', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(12, 'run');
     await follow(1_000);
     const readPage = service.readPage.bind(service);
@@ -149,7 +149,7 @@ describe('a cursor that the service rejects', () => {
   it.each(['too_large', 'too_many_values'])(
     'is replaced when reading the first run of the feed fails with %s',
     async (kind) => {
-      const { service, store, rejected, resets, deliver, follow } = bench();
+      const { service, store, rejected, resets, deliver, follow } = setUp();
       deliver(12, 'run');
       await follow(1_000);
       const readPage = service.readPage.bind(service);
@@ -165,7 +165,7 @@ describe('a cursor that the service rejects', () => {
   );
 
   it('is kept when the same filters are refused without it too, since the settings are wrong', async () => {
-    const { store, resets, deliver, follow, refuse } = bench();
+    const { store, resets, deliver, follow, refuse } = setUp();
     deliver(3, 'run');
     await follow(1_000);
     refuse(() => true);
@@ -176,7 +176,7 @@ describe('a cursor that the service rejects', () => {
 
   it('holds the feed when none of the runs stored for that time is delivered again', async () => {
     const failures: string[] = [];
-    const { service, store, rejected, resets, deliver, follow } = bench({
+    const { service, store, rejected, resets, deliver, follow } = setUp({
       failed: (_stage, error) => failures.push((error as Error).name),
     });
     deliver(8, 'ours');
@@ -192,7 +192,7 @@ describe('a cursor that the service rejects', () => {
 
   it('stops passes from storing runs that may belong to another organization', async () => {
     const failures = new Set<string>();
-    const { clock, service, store, rejected, resets, deliver, follow } = bench({
+    const { clock, service, store, rejected, resets, deliver, follow } = setUp({
       failed: (stage, error) => failures.add(`${stage} ${(error as Error).name}`),
     });
     deliver(8, 'ours');
@@ -213,7 +213,7 @@ describe('a cursor that the service rejects', () => {
     async function rejectedAmongUnknown(answers: (scanId: string) => ModelFailure | null) {
       const failures: string[] = [];
       const budget = createMemoryBudget(64 * 1024 * 1024);
-      const it = bench({ failed: (_stage, error) => failures.push((error as Error).constructor.name) });
+      const it = setUp({ failed: (_stage, error) => failures.push((error as Error).constructor.name) });
       it.deliver(8, 'ours');
       await it.follow(1_000);
       it.rejected.add('8');
@@ -255,7 +255,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is replaced when runs of another organization are stored for the time that is delivered again', async () => {
-    const { service, store, rejected, resets, deliver, follow } = bench();
+    const { service, store, rejected, resets, deliver, follow } = setUp();
     deliver(8, 'theirs');
     await follow(1_000, { identity: { name: 'another' } });
     service.feed.length = 0;
@@ -271,7 +271,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is retried with pauses when every cursor is rejected', async () => {
-    const { service, deliver, follow, refuse } = bench();
+    const { service, deliver, follow, refuse } = setUp();
     deliver(25, 'run');
     await follow(1_000);
     refuse((cursor) => cursor !== null);
@@ -281,7 +281,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('is not replaced by a position ahead of what was read since a rewind', async () => {
-    const { store, resets, deliver, follow, refuse } = bench();
+    const { store, resets, deliver, follow, refuse } = setUp();
     deliver(40, 'run');
     await follow(1_000);
     store.rewind('default', null);
@@ -291,7 +291,7 @@ describe('a cursor that the service rejects', () => {
   });
 
   it('does not cause a false circle when pages are read again', async () => {
-    const { service, store, rejected, deliver, follow } = bench();
+    const { service, store, rejected, deliver, follow } = setUp();
     deliver(200, 'run');
     let polls = 0;
     const read = service.readPage.bind(service);

@@ -25,7 +25,7 @@ const PERSISTING = [
 ];
 
 /** A feed whose runs were delivered a minute apart. `refuse` gives the error that a request meets, if any. */
-function bench() {
+function setUp() {
   const clock = new VirtualClock();
   let refuse = (_request: FeedRequest): Error | null => null;
   const service = new ModelService({
@@ -64,7 +64,7 @@ const feedOf = (store: ModelStore) => store.feeds.get('default');
 
 describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error) => {
   it('is replaced by the newest accepted one when that persists, and nothing is missed', async () => {
-    const { service, store, deliver, resets, failures, follow, refuses } = bench();
+    const { service, store, deliver, resets, failures, follow, refuses } = setUp();
     deliver(35);
     await follow(1_000);
     refuses((request) => (['35', '30'].includes(cursorOf(request) ?? '') && resets.length === 0 ? error() : null));
@@ -76,7 +76,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 
   it('is kept while that does not persist', async () => {
-    const { service, store, deliver, resets, follow, refuses } = bench();
+    const { service, store, deliver, resets, follow, refuses } = setUp();
     deliver(5);
     await follow(1_000);
     let refused = 0;
@@ -88,7 +88,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 
   it('is kept when requests without it get the same answer: an outage, or wrong settings', async () => {
-    const { store, deliver, resets, follow, refuses } = bench();
+    const { store, deliver, resets, follow, refuses } = setUp();
     deliver(5);
     await follow(1_000);
     refuses(error);
@@ -100,7 +100,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 
   it('is kept when it is accepted right after a request without it', async () => {
-    const { store, deliver, resets, follow, refuses } = bench();
+    const { store, deliver, resets, follow, refuses } = setUp();
     deliver(5);
     await follow(1_000);
     refuses((request) => (cursorOf(request) === '5' && request.limit > 1 ? error() : null));
@@ -110,7 +110,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 
   it('is replaced by the beginning when the service accepts no cursor', async () => {
-    const { store, deliver, resets, follow, refuses } = bench();
+    const { store, deliver, resets, follow, refuses } = setUp();
     deliver(12);
     await follow(1_000);
     refuses((request) => (cursorOf(request) !== null && resets.length === 0 ? error() : null));
@@ -120,7 +120,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 
   it.each(['recent', 'backfill'] as const)('restarts a %s pass that has it', async (stage) => {
-    const { clock, store, deliver, failures, follow, refuses } = bench();
+    const { clock, store, deliver, failures, follow, refuses } = setUp();
     deliver(25);
     await follow(1_000);
     let refused = 0;
@@ -174,7 +174,7 @@ describe('a nextCursor that is too long to be sent', () => {
   it.each([9_000, 100_000, 5_000_000])(
     'is never stored (%i characters); its entries are, and the feed is reported as stuck',
     async (length) => {
-      const { service, store, stuck, resets, follow } = bench();
+      const { service, store, stuck, resets, follow } = setUp();
       const readPage = service.readPage.bind(service);
       let long = true;
       service.readPage = async (request, signal) => {

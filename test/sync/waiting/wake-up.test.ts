@@ -4,7 +4,7 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 
 const PAUSE_MS = 60_000;
 
-function setup() {
+function setUp() {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const { wake, sleep } = createWakeUp(clock);
@@ -13,7 +13,7 @@ function setup() {
 }
 
 it('ends a pause when the task is woken', async () => {
-  const { clock, wake, paused } = setup();
+  const { clock, wake, paused } = setUp();
   const pause = paused();
   await clock.advance(1_000);
   wake();
@@ -22,7 +22,7 @@ it('ends a pause when the task is woken', async () => {
 });
 
 it('ends the next pause, and only that one, when the task is woken between two', async () => {
-  const { clock, wake, paused } = setup();
+  const { clock, wake, paused } = setUp();
   wake();
   wake();
   expect(await paused()).toEqual({ isWoken: true, at: 0 });
@@ -30,7 +30,7 @@ it('ends the next pause, and only that one, when the task is woken between two',
 });
 
 it('ends a pause without waking the task when the signal aborts', async () => {
-  const { clock, stop, paused } = setup();
+  const { clock, stop, paused } = setUp();
   const pause = paused();
   await clock.advance(1_000);
   stop.abort();

@@ -35,7 +35,7 @@ export interface ServiceDouble extends Emulator {
   deliver(count: number, spec?: RunSpec): string[];
 }
 
-export interface ProgramBench {
+export interface ProgramSetup {
   readonly secrets: { readonly apiKey: string; readonly password: string; readonly document: string };
   startService(options?: Partial<EmulatorOptions>): Promise<ServiceDouble>;
   createDatabase(): Promise<DaemonDatabase>;
@@ -57,7 +57,7 @@ export interface ProgramBench {
  * Sets up tests of the program as a process. After each test it stops everything, and checks that no output or page of a
  * process contains a secret or a stack trace, and that all requests to the service match its description.
  */
-export function useProgram(): ProgramBench {
+export function useProgram(): ProgramSetup {
   const secrets = { apiKey: canary('key'), password: canary('password'), document: canary('document') };
   const role = `scanfeed_daemon_${randomBytes(5).toString('hex')}`;
   const programs: Program[] = [];
