@@ -100,7 +100,8 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
     logger.error('feeds file refused', { error, remedy });
   };
   const onMoved = (names: readonly string[], ms: number) => {
-    const remedy = 'correct the file if this is not intended; it is followed once it has not changed for this time';
+    const remedy =
+      'the new file takes effect when it has not changed for this many seconds; correct it first if the move is not intended';
     logger.warn('feeds move, waiting', { feeds: names, seconds: ms / 1000, remedy });
   };
   follow(source.file);

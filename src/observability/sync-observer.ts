@@ -131,7 +131,8 @@ export function observeSync(options: SyncObserverOptions) {
     },
     endHidden: () =>
       logger.warn('end of feed not recognized', {
-        reason: 'cursors of the service belong to their filters, and move with each poll or are missing; the lag grows',
+        reason:
+          'the service accepts a cursor only with its filters, and the last cursor changes with each poll or is missing, so the end cannot be recognized and the lag grows',
         remedy: 'set SCANFEED_ENVIRONMENT=all and SCANFEED_STATUS=completed,failed, without SCANFEED_DOCUMENT_TYPE',
       }),
     leading(aliveUntil) {

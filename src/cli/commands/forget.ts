@@ -21,11 +21,11 @@ Take the feed out of the settings first: a feed that a process leads is not
 forgotten. If it is started again under its name, it begins at SCANFEED_START.
 
 Examples:
-  Its runs, pending results and quarantine belong to another feed afterwards:
+  Hand its runs, pending results and quarantine over to another feed:
     $ scanfeed forget former --to invoices
   Show what would happen:
     $ scanfeed forget former --to invoices --dry-run
-  The service has moved to another address: the feed starts again there.
+  Start the feed again after the service has moved to another address:
     $ scanfeed forget invoices`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -33,7 +33,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('forget')
     .description('Delete a retired feed: its position, passes and lease. Its runs stay.')
     .argument('<feed>', 'the feed, as it is named in the database')
-    .option('--to <feed>', 'the feed that its runs, pending results and quarantine belong to afterwards');
+    .option('--to <feed>', 'hand the runs, pending results and quarantine over to this feed');
   withOptions(command, 'dryRun', 'yes', 'settings', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((feed: string, options: Given) => forget(feed, options, io));

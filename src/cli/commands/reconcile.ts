@@ -65,13 +65,13 @@ function requireReadRange(
 ) {
   if (until !== null && startSince !== null && until <= startSince) {
     throw new CommandFailure(
-      `the feed ${name} begins at ${formatTime(startSince)}, which is not before --until: \`scanfeed backfill\` reads earlier runs`,
+      `--until must be later than ${formatTime(startSince)}, where the feed ${name} begins: \`scanfeed backfill\` reads earlier runs`,
     );
   }
   const readUpTo = Math.max(dataCompleteAsOf?.getTime() ?? 0, lastDeliveredAt?.getTime() ?? 0);
   if (since !== null && dataCompleteAsOf !== null && since.getTime() >= readUpTo) {
     throw new CommandFailure(
-      `the feed ${name} is complete up to ${formatTime(new Date(readUpTo))} only, which is not after --since`,
+      `--since must be earlier than ${formatTime(new Date(readUpTo))}, up to which the feed ${name} is complete`,
     );
   }
 }

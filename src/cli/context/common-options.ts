@@ -14,7 +14,7 @@ const OPTIONS = {
   feed: new Option('--feed <name>', 'the feed (default: SCANFEED_FEED, or the only one of the feeds file)'),
   /** For commands that need a feed only for its settings. */
   settings: new Option('--feed <name>', 'use the settings of this feed of the feeds file'),
-  allFeeds: new Option('--all', 'one feed of the feeds file after another').conflicts('feed'),
+  allFeeds: new Option('--all', 'all feeds of the feeds file, one after another').conflicts('feed'),
   yes: new Option('--yes', 'do not ask'),
   dryRun: new Option('--dry-run', 'show what would happen, and change nothing'),
   quiet: new Option('--quiet', 'show no progress'),

@@ -8,8 +8,8 @@ import { readFeedSettings, requiresFile } from './feed-settings.js';
 import { runEach } from './run-each.js';
 
 /**
- * Runs a command for the chosen feed, or with `all` for one feed of the feeds file after another, each with a heading, or with `json`
- * as an array with the result and the failure of each. A feed that fails does not stop the others.
+ * Runs a command for the chosen feed, or with `all` for all feeds of the feeds file, one after another. Prints a heading for each feed, or
+ * with `json` an array with the result and the failure of each. A feed that fails does not stop the others.
  * @throws CommandFailure with the worst exit code if it failed for a feed
  */
 export async function forChosenFeeds<G extends Group>(

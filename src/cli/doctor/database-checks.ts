@@ -221,7 +221,7 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
   }
   if (additions.length === 0) return ok(`collations and time zone as expected, no foreign columns or constraints`);
   return warning(
-    `not of scanfeed: ${additions.join(', ')}; a constraint may keep runs out, and a later release may need the name`,
+    `added by someone else: ${additions.join(', ')}. A constraint may keep runs out, and a later release may add an object of the same name`,
   );
 }
 
@@ -243,7 +243,7 @@ async function checkStoredFeed(context: DatabaseContext): Promise<Result> {
 
 async function checkRetiredFeeds({ connection, feedName }: DatabaseContext): Promise<Result> {
   const orphaned = (await findOrphaned(connection)).filter(({ feed }) => feed !== feedName);
-  if (orphaned.length === 0) return ok('none left pending results or open entries');
+  if (orphaned.length === 0) return ok('no retired feed has pending results or open entries');
   const found = orphaned.map(
     ({ feed, pendingResults, openEntries }) =>
       `${feed} has ${counted(pendingResults, 'pending result', 'pending results')} and ${counted(openEntries, 'open entry', 'open entries')} in quarantine, and ${remedyFor(feed)}`,

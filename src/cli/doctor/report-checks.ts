@@ -38,7 +38,7 @@ export async function checkReaderRole({ connection, server, settings }: ReportsC
   if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
   if (elsewhere.length > 0) {
     return warning(
-      `${readerRole} also has privileges in ${named(elsewhere)}, so its members can read both${others}. If the data belongs to different owners, name a different role for each (SCANFEED_READER_ROLE), and run this as the owner of the database`,
+      `${readerRole} also has privileges in ${named(elsewhere)}, so its members can read all of them${others}. If the data belongs to different owners, use one role for each (SCANFEED_READER_ROLE); run these statements as the owner of the database`,
       [
         `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
         `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,
@@ -69,8 +69,8 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const all = 'SELECT unfit, count(*) FROM VIEW, unnest(unfit_fields) AS unfit GROUP BY 1';
   const remedy = unfit.length > NAMED ? `; to see all columns of a view, run \`scanfeed sql "${all}"\`` : '';
   const problems = [
-    ['at the limit of columns or views, so further fields are only in other_fields or JSON columns', findFull(views)],
-    [`null where a value does not fit, and named in unfit_fields, ${COUNTED}`, unfit],
+    ['these views have reached the limit, so further fields are only in other_fields or JSON columns', findFull(views)],
+    [`these columns had values of another type, which are null and named in unfit_fields (counted ${COUNTED})`, unfit],
   ] as const;
   const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);
   if (found.length > 0) return warning(found.join('; ') + remedy);

@@ -255,7 +255,7 @@ class FileChanged extends CommandFailure {
 }
 
 function adviceOn(error: unknown, { sent, mayBeAccepted }: Attempts, conflicts: number): string | undefined {
-  if (isConflict(error)) return `${causeOfConflict(sent, conflicts)}; ${FIND_FIRST}`;
+  if (isConflict(error)) return `${causeOfConflict(sent, conflicts)}. ${FIND_FIRST}`;
   return mayBeAccepted ? 'repeat the command, which finds the run if there is one' : undefined;
 }
 
@@ -263,15 +263,15 @@ function isConflict(error: unknown): boolean {
   return error instanceof ServiceError && error.status === 409;
 }
 
-const FIND_FIRST = 'look for its run before you use --new, which creates another';
+const FIND_FIRST = 'Look for its run first: --new creates another run';
 
 /** No other file or environment can have the same key, so a conflict is with an earlier submission of this file, or not about the key. */
 function causeOfConflict(sent: number, conflicts: number): string {
   if (conflicts > 1)
-    return 'two different keys were refused, so perhaps the document type has no ready schema in this environment, or the document was submitted twice under another name';
+    return 'two Idempotency-Keys were refused: perhaps the document type has no ready schema in this environment, or the document was submitted twice under another file name';
   return sent > 1
     ? 'an earlier attempt of this command got no response and may have created a run'
-    : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name; or the document type has no ready schema in this environment';
+    : 'probably this document was submitted before, perhaps under another file name, or the document type has no ready schema in this environment';
 }
 
 /** Describes why a request of one file failed. Rethrows errors that are bugs. */

@@ -48,7 +48,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   database_missing: 'create the database, or correct DATABASE_URL or PGDATABASE',
   permission: 'a privilege is missing; `scanfeed doctor` names it',
   schema:
-    'a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup',
+    "a table, column or function is missing or changed; `scanfeed doctor` or the server's log says which. Restore that object from a backup",
 };
 
 /**

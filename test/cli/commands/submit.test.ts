@@ -217,7 +217,7 @@ describe('submit', () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 409, error: 'Konflikt', next: 2, operation: 'submit' });
     const refused = await run([path(), ...TEST]);
-    const explained = /409.*"Konflikt"; the key follows from content.*submitted before.*before you use --new/;
+    const explained = /409.*"Konflikt"; probably this document was submitted before.*first: --new creates another/;
     expect(refused).toMatchObject({ exitCode: 1, err: expect.stringMatching(explained) });
     expect(await json([path(), ...TEST, '--new'])).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
   });
@@ -240,7 +240,7 @@ describe('submit', () => {
     emulator.addFault({ kind: 'status', status: 409, error, operation: 'submit' });
     const { exitCode, err } = await run([path(), ...TEST, '--new', '--concurrency', '1']);
     expect(exitCode).toBe(1);
-    expect(err).toMatch(/the service says: "Kein Schema .*"; two different keys were refused, .* no ready schema/);
+    expect(err).toMatch(/the service says: "Kein Schema .*"; two Idempotency-Keys were refused: .* no ready schema/);
     expect(err).toContain('3 files: 2 not submitted, 1 not sent\n');
     expect(asked).toHaveLength(4);
   });

@@ -395,7 +395,7 @@ describe('doctor checks of the database', () => {
     expect(await examine()).toMatchObject({
       'typed views': {
         outcome: 'warning',
-        message: expect.stringMatching(/^at the limit of columns .*: document_wide$/),
+        message: expect.stringMatching(/^these views have reached the limit, .*: document_wide$/),
       },
     });
   });
@@ -437,7 +437,7 @@ describe('doctor checks of the database', () => {
     await commit('order', 0, Array(52).fill({ betrag: 'neun' }));
     const found = {
       outcome: 'warning',
-      message: `null where a value does not fit, and named in unfit_fields, ${counted}: document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1)`,
+      message: `these columns had values of another type, which are null and named in unfit_fields (counted ${counted}): document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1)`,
     };
     expect(await views()).toMatchObject(found);
     await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
@@ -483,7 +483,7 @@ describe('doctor checks of the database', () => {
     expect(found).toMatchObject({
       outcome: 'warning',
       message: expect.stringContaining(
-        `${reader} also has privileges in the database ${other.name}, the schema b_reporting, so its members can read both${readers}`,
+        `${reader} also has privileges in the database ${other.name}, the schema b_reporting, so its members can read all of them${readers}`,
       ),
     });
     expect(found?.statements).toContain(`REVOKE CONNECT ON DATABASE "${given.name}" FROM PUBLIC`);

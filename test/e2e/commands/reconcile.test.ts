@@ -131,12 +131,14 @@ describe('reconcile', () => {
     await setup.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - interval '2 hours'`);
     expect(await run('--since 1h')).toMatchObject({
       exitCode: 1,
-      err: expect.stringMatching(/the feed default is complete up to \S+Z only, which is not after --since/),
+      err: expect.stringMatching(/--since must be earlier than \S+Z, up to which the feed default is complete/),
     });
     await setup.rows(sql`UPDATE ${tables.feeds} SET start_since = '2026-01-05T00:00:00Z'`);
     expect(await run('--until 2026-01-05T00:00:00Z')).toMatchObject({
       exitCode: 1,
-      err: expect.stringMatching(/begins at 2026-01-05T\S+Z, which is not before --until: `scanfeed backfill` reads/),
+      err: expect.stringMatching(
+        /--until must be later than 2026-01-05T\S+Z, where the feed default begins: `scanfeed backfill` reads/,
+      ),
     });
     expect(await passes()).toEqual([]);
     await run('--until 2026-01-06');

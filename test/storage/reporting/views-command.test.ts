@@ -279,7 +279,7 @@ describe('views', () => {
     await setup.rows(sql`DROP TABLE scanfeed_reporting.document_rechnung`);
     expect({ exitCode, err }).toEqual({
       exitCode: 1,
-      err: 'scanfeed: not built: document_rechnung; PostgreSQL refused the statement: schema (SQLSTATE 42809); a table, column or function is missing or changed; if `scanfeed doctor` does not say which, the log of the server does: restore it from a backup\n',
+      err: "scanfeed: not built: document_rechnung; PostgreSQL refused the statement: schema (SQLSTATE 42809); a table, column or function is missing or changed; `scanfeed doctor` or the server's log says which. Restore that object from a backup\n",
     });
   });
 
