@@ -26,13 +26,13 @@ export const STORE_VARIABLES = {
     'SCANFEED_DATABASE_SCHEMA',
     identifier(53, 'information_schema'),
     'scanfeed',
-    "schema of the tables and of the processes; the reports' schema is this name with `_reporting`",
+    "schema of the tables; processes also find each other there. The reports' schema is this name with `_reporting`",
   ),
   readerRole: optional(
     'SCANFEED_READER_ROLE',
     identifier(63, 'public', 'none'),
-    "role that can read the reports; name a different one for each schema and database; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
-    { defaultText: 'none: only owners read them' },
+    "role that can read the reports, a different one for each schema and database; created automatically if the daemon's role has the privilege, otherwise `doctor` prints the statements",
+    { defaultText: 'none: only owners can read the reports' },
   ),
   typedViews: defaulted(
     'SCANFEED_TYPED_VIEWS',
@@ -44,20 +44,20 @@ export const STORE_VARIABLES = {
     'SCANFEED_REPORTING_TIME_ZONE',
     timeZone,
     'UTC',
-    'time zone of the days in `daily_statistics`; the same for all daemons of a schema, since each sets it at its start',
+    'time zone of the days in `daily_statistics`; must be the same for all daemons of a schema, since each sets it at its start',
   ),
   retention: defaulted(
     'SCANFEED_RETENTION_DAYS',
     retention,
     'off',
-    'days after its delivery at which stored data is deleted; older deliveries are not stored',
+    'age in days at which runs, superseded revisions and quarantined entries are deleted; older runs are not stored',
   ),
   autoMigrate: defaulted('SCANFEED_AUTO_MIGRATE', flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(
     'SCANFEED_DATABASE_POOL',
     integer(1, 100),
     '5',
-    'maximum number of connections; leases have three more',
+    'maximum number of connections; leases use up to three more',
   ),
 } as const;
 

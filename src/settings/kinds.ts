@@ -152,7 +152,7 @@ export const noProxy: Kind<string> = z
   .string()
   .refine((list) => succeeds(() => parseNoProxy(list)))
   .describe(
-    'names, which include their subdomains, IP addresses and subnets such as 10.0.0.0/8, each with an optional port; or *',
+    'host names (each covers its subdomains), IP addresses, and subnets such as 10.0.0.0/8, each with an optional port; or *',
   );
 
 export const pemCertificates: Kind<string> = z.string().refine((text) => succeeds(() => new X509Certificate(text)));

@@ -105,19 +105,19 @@ export const VARIABLES = {
       'SCANFEED_POLL_INTERVAL',
       duration('10ms', '1d'),
       '5s',
-      'pause at the end of the feed or while its cursor is stuck, counted from the last poll; otherwise the next page is requested at once',
+      'pause at the end of the feed or while its cursor is stuck, counted from the last poll; otherwise scanfeed requests the next page at once',
     ),
     resolveConcurrency: defaulted(
       'SCANFEED_RESOLVE_CONCURRENCY',
       integer(1, 64),
       '8',
-      'maximum number of concurrent single-run requests of a feed: once for its pages, and once for its pending results',
+      'maximum number of concurrent single-run requests for the pages of a feed; its pending results may use as many again',
     ),
     pendingRetryMs: defaulted(
       'SCANFEED_PENDING_RETRY_INTERVAL',
       duration('100ms', '1h'),
       '30s',
-      'first pause before a pending result is retried; doubles up to 1h',
+      'first pause before a pending result is retried; doubles up to 1h, and is one day after a week',
     ),
     memoryBudgetBytes: defaulted(
       'SCANFEED_MEMORY_BUDGET',
@@ -145,7 +145,7 @@ export const VARIABLES = {
       'SCANFEED_RECONCILE_WINDOW',
       duration('1s', '365d'),
       '2h',
-      'how far back a recent pass reads at least; further if the last one ended earlier',
+      'how far back a recent pass reads at least; if the last recent pass ended before that, it reads from there',
     ),
     fullIntervalMs: defaulted(
       'SCANFEED_RECONCILE_FULL_INTERVAL',
@@ -159,26 +159,26 @@ export const VARIABLES = {
       'SCANFEED_ADMIN_HOST',
       text('an IP address or a host name', /^[A-Za-z0-9.:%_-]+$/),
       '::',
-      'address on which metrics, health checks and the status page are served; by default every one, of IPv4 and IPv6',
+      'address of the server for metrics, health checks and the status page; by default all IPv4 and IPv6 addresses',
     ),
     port: defaulted(
       'SCANFEED_ADMIN_PORT',
       integer(0, 65_535, ' (0: any free port)'),
       '9847',
-      'port on which they are served; if it is in use, the error is reported and retried',
+      'port of that server; if it is in use, scanfeed reports the error and retries',
     ),
   },
   process: {
     feedsFile: optional(
       'SCANFEED_FEEDS_FILE',
       filePath,
-      'list of the feeds of this process, in YAML or JSON; each overrides some of the variables',
+      'list of the feeds of this process, in YAML or JSON; each entry overrides some of the variables',
     ),
     shutdownTimeoutMs: defaulted(
       'SCANFEED_SHUTDOWN_TIMEOUT',
       duration('0s', '10m'),
       '10s',
-      'time to finish after SIGTERM; then the process exits anyway',
+      'maximum time to finish after SIGTERM; then the process exits anyway',
     ),
     logLevel: defaulted(
       'SCANFEED_LOG_LEVEL',
