@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
  * have applied it would differ from new ones. A release adds its new files here; other changes need a new migration.
  */
 const RELEASED: Readonly<Record<string, string>> = {
-  // 0.1.0
+  // 0.1.0, which is prepared but not published.
   '0001_runs_and_feeds.sql': '696dd05bc314ec57032d5a7148fed47707be0e3032932a47c7cb7c52f86bb3f2',
   '0002_reporting.sql': 'e577a34db1cfd7e03771ab7f9980f9117e5b4a3566cac3a9cc95e5c806c64ba5',
 };
