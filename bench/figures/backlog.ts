@@ -13,7 +13,7 @@ export const backlog: Figure = {
   name: 'backlog',
   title: 'A backlog of a million runs',
   method:
-    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. The figures are the highest resident memory of the five readings, as the kernel reports it, and the median rate of each tenth, by the time at which rows were written. The last tenth is compared with the first tenth of the same reading; the ratio is the median.',
+    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. Memory is the highest resident memory of the five readings, as the kernel reports it. The rate of each tenth of the history follows from the times at which its rows were written, and is the median of the five readings. The last tenth is compared with the first tenth of the same reading; the ratio is the median.',
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 20_000 : 1_000_000 });
     note('the history is recorded');

@@ -10,7 +10,8 @@ const MIB = 1024 * 1024;
 export const manySchemas: Figure = {
   name: 'many-schemas',
   title: 'Many feeds with a schema each',
-  method: 'As above, with a schema for each feed: the daemon creates its tables, views and functions. One round.',
+  method:
+    'The container and the settings are the same as above, but each feed has a schema of its own. The daemon creates its tables, views and functions. One round.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const sizes = quick ? QUICK : FULL;
@@ -27,12 +28,12 @@ export const manySchemas: Figure = {
         head: ['', `${whole(sizes.many)} feeds, ${whole(sizes.many)} schemas`],
         rows: [
           ['start until every history is stored', seconds(measured.historyMs)],
-          ['most memory meanwhile', mebibytes(measured.peak)],
-          ['at rest: statements a second', measured.statements.toFixed(0)],
-          ['at rest: scanfeed, of a core', `${measured.own.toFixed(1)} %`],
-          ['at rest: PostgreSQL, of a core', `${measured.postgres.toFixed(1)} %`],
+          ['peak memory until then', mebibytes(measured.peak)],
+          ['at rest: statements per second', measured.statements.toFixed(0)],
+          ['at rest: processor time of scanfeed', `${measured.own.toFixed(1)} %`],
+          ['at rest: processor time of PostgreSQL', `${measured.postgres.toFixed(1)} %`],
           ['at rest: memory', mebibytes(measured.resident)],
-          ['memory of PostgreSQL, without shared buffers', mebibytes(serverBytes)],
+          ['memory of PostgreSQL without shared buffers', mebibytes(serverBytes)],
           ['lag of a new run: median, 99 %', medianAnd99(measured.lags)],
           ['takeover after a crash', seconds(takeoverMs)],
         ],

@@ -26,7 +26,7 @@ export const redelivery: Figure = {
   name: 'redelivery',
   title: 'Redelivery of a whole history',
   method:
-    'The history is read into an empty database, and then once more by a feed without a cursor. Time runs from the start of each process. The expert’s script of the cold sync does the same into its own table; it is connected and ready when its time begins.',
+    'The history is read into an empty database, and then a second time by a feed without a cursor. Time runs from the start of each process. The expert’s script of the cold sync also reads it twice, into its own table. It is connected and ready when its time begins.',
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 5_000 : 100_000 });
     const server = await startServer(scope);
@@ -57,19 +57,23 @@ export const redelivery: Figure = {
     return {
       postgresVersion: server.version,
       table: {
-        head: ['', 'runs/s', 'rows touched', 'WAL bytes a run'],
+        head: ['', 'runs/s', 'rows written or locked', 'WAL bytes per run'],
         rows: [
-          ['cold', whole(median(counted.map(({ cold }) => cold))), '', ''],
-          rowOf('again', counted),
+          ['first reading', whole(median(counted.map(({ cold }) => cold))), '', ''],
+          rowOf('second reading', counted),
           rowOf(
-            'the expert’s script again',
+            'second reading by the expert’s script',
             counted.map(({ expert }) => expert),
           ),
         ],
       },
       wanted: [
-        atLeast('times the cold rate', median(counted.map(({ cold, again }) => again / cold)), 1.2),
-        atLeast('times the expert’s script', median(counted.map(({ again, expert }) => again / expert.again)), 1.2),
+        atLeast('rate relative to the first reading', median(counted.map(({ cold, again }) => again / cold)), 1.2),
+        atLeast(
+          'rate relative to the second reading by the script',
+          median(counted.map(({ again, expert }) => again / expert.again)),
+          1.2,
+        ),
         atMost('rows written or locked', Math.max(...counted.map(({ touched }) => touched)), 0, 'rows'),
       ],
     };

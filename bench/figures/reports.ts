@@ -26,7 +26,7 @@ export const reports: Figure = {
   name: 'reports',
   title: 'Rows of typed views in tables',
   method:
-    'Two copies of a database, with 150,000 and with a million runs. In one copy the view document_rechnung reads the documents; in the other copy it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). The documents with one number are looked up, and gross amounts are summed by partner and month, by turns on both copies, without parallel plans; medians of five turns after a warm-up.',
+    'Two copies of a database, with 150,000 and with a million runs. In one copy the view document_rechnung reads the documents; in the other copy it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). One query looks up the documents with one invoice number, another one sums gross amounts by partner and month. They run alternately on both copies, without parallel plans. Times are medians of five turns after a warm-up.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const server = await startServer(scope);
@@ -59,12 +59,12 @@ export const reports: Figure = {
         ]),
       },
       notes: [
-        `The table and its indexes take ${Math.round(100 * (large?.share ?? 0))} % of the space of runs and theirs.`,
+        `The table and its indexes take ${Math.round(100 * (large?.share ?? 0))} % of the space that \`runs\` and its indexes take.`,
       ],
       wanted: [
-        atLeast('times faster, lookup', faster(small?.lookup), 100),
-        atMost('lookup', small?.lookup.table ?? Number.NaN, 5, 'ms', 1),
-        atLeast('times faster, sums', faster(large?.sums), 5),
+        atLeast('times faster for a lookup', faster(small?.lookup), 100),
+        atMost('duration of a lookup', small?.lookup.table ?? Number.NaN, 5, 'ms', 1),
+        atLeast('times faster for sums', faster(large?.sums), 5),
       ],
     };
   },

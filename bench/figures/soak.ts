@@ -22,7 +22,7 @@ export const soak: Figure = {
   name: 'soak',
   title: 'An hour of work',
   method:
-    'A daemon polls a feed once a second while it gains 50 runs a second. Resident memory and processor time by the minute; the first ten minutes are a warm-up.',
+    'A daemon polls once per second a feed that gains 50 runs per second. Resident memory is read at the end of each minute, and processor time is measured over each minute, as a share of one core. The first ten minutes are a warm-up.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const minuteMs = quick ? MINUTE_MS / 60 : MINUTE_MS;
@@ -52,12 +52,23 @@ export const soak: Figure = {
         head: ['minutes', ...parts.map((_, part) => `${part * 10 + 1} to ${(part + 1) * 10}`)],
         rows: [
           ['memory, median', ...parts.map((minutes) => mib(middleOf(minutes)))],
-          ['memory, most', ...parts.map((minutes) => mib(mostOf(minutes)))],
-          ['of a core', ...parts.map((minutes) => `${(100 * median(minutes.map(({ core }) => core))).toFixed(1)} %`)],
+          ['memory, highest', ...parts.map((minutes) => mib(mostOf(minutes)))],
+          [
+            'processor time, median',
+            ...parts.map((minutes) => `${(100 * median(minutes.map(({ core }) => core))).toFixed(1)} %`),
+          ],
         ],
       },
-      notes: [`${whole(row?.runs ?? 0)} runs stored; memory at its most ${mib(memoryOf(daemon.pid).peak)}.`],
-      wanted: [atMost('growth of the memory over the hour', (mostOf(late) - mostOf(early)) / MIB, 8, 'MiB', 1)],
+      notes: [`${whole(row?.runs ?? 0)} runs were stored. Peak memory was ${mib(memoryOf(daemon.pid).peak)}.`],
+      wanted: [
+        atMost(
+          'growth of the highest memory from the first ten minutes to the last',
+          (mostOf(late) - mostOf(early)) / MIB,
+          8,
+          'MiB',
+          1,
+        ),
+      ],
     };
   },
 };

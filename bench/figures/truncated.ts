@@ -11,7 +11,7 @@ const SETTINGS = { SCANFEED_RESOLVE_CONCURRENCY: '16' };
 export const truncated: Figure = {
   name: 'truncated',
   title: 'Truncated results',
-  method: `Every response takes ${LATENCY_MS} ms, and ${100 * TRUNCATED} % of the runs come without their result, which is loaded before their page commits, ${SETTINGS.SCANFEED_RESOLVE_CONCURRENCY} at once (\`SCANFEED_RESOLVE_CONCURRENCY\`, 8 by default). The other reading is the same history with all results in their pages.`,
+  method: `Every response takes ${LATENCY_MS} ms, and ${100 * TRUNCATED} % of the runs are delivered without their result. These results are loaded before their page is committed, ${SETTINGS.SCANFEED_RESOLVE_CONCURRENCY} at once (\`SCANFEED_RESOLVE_CONCURRENCY\`, 8 by default). For comparison, the same history is read with all results in its pages.`,
   measure: async ({ scope, quick, note }) => {
     const history = quick ? 2_000 : 30_000;
     const services = {
@@ -43,7 +43,7 @@ export const truncated: Figure = {
       },
       wanted: [
         atLeast(
-          'of the rate without truncated results',
+          'rate relative to that without truncated results',
           median(rounds.map((round) => round.truncated / round.whole)),
           0.8,
         ),

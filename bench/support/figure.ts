@@ -34,7 +34,7 @@ export interface Table {
 }
 
 export interface Wanted {
-  /** `of the bare commit statement: at least 0.90`. */
+  /** `rate relative to a bare COPY: at least 0.5`. */
   readonly what: string;
   readonly measured: string;
   readonly met: boolean;
@@ -45,10 +45,11 @@ export function atLeast(what: string, measured: number, least: number): Wanted {
   return { what: `${what}: at least ${least}`, measured: measured.toFixed(2), met: measured >= least };
 }
 
+/** @param unit empty for a count */
 export function atMost(what: string, measured: number, most: number, unit: string, digits = 0): Wanted {
   return {
-    what: `${what}: at most ${most} ${unit}`,
-    measured: `${measured.toFixed(digits)} ${unit}`,
+    what: `${what}: at most ${most} ${unit}`.trimEnd(),
+    measured: `${measured.toFixed(digits)} ${unit}`.trimEnd(),
     met: measured <= most,
   };
 }
