@@ -27,7 +27,7 @@ export interface FaultInput {
   readonly kind: FaultKind;
   /** Operation that it applies to. Default `any`. */
   readonly operation?: Operation | 'any' | undefined;
-  /** Number of requests that it applies to. Without `next` and `share` it applies to all until it is removed. */
+  /** Number of requests after which it is removed. Without it, the fault stays until it is removed. */
   readonly next?: number | undefined;
   /** Share of the requests that it applies to, 0 to 1. */
   readonly share?: number | undefined;
