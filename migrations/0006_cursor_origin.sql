@@ -5,3 +5,20 @@
 
 ALTER TABLE :"schema".feeds ADD COLUMN cursor_origin uuid NOT NULL DEFAULT gen_random_uuid();
 COMMENT ON COLUMN :"schema".feeds.cursor_origin IS 'Identifies an unbroken series of cursors: it changes when the feed gets a cursor while it has none';
+
+-- Comments that were incomplete or hard to understand.
+COMMENT ON COLUMN :"schema".judged_runs.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';
+COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';
+COMMENT ON COLUMN :"reporting".runs.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';
+COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';
+COMMENT ON COLUMN :"reporting".run_history.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';
+COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';
+COMMENT ON COLUMN :"reporting".productive_runs.data IS 'Structured recognition result, every digit as sent';
+COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete, because productive runs have their full result';
+COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'Highest revision that contains partnerTestMode, from which partner_test_mode is taken; null: no revision contains it, and partner_test_mode is false';
+COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored unchanged. The content is not shown here. Open entries are missing from runs';
+COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored after a repair, this is the original; replayed: stored later; discarded: by an operator, or because a newer revision was stored';
+COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: the content was deleted because it was older than the retention';
+COMMENT ON COLUMN :"reporting".changes.change IS 'stored: for the first time; updated: changed since, and productive now; withdrawn: changed since, and not productive now, even if it never was; deleted: erased or expired';
+COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment whose test mode comes from an earlier revision, because the stored revision does not state it';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits reached by typed views (counted for all feeds together): 500 fields of a view, 50 views of a document type, 2,000 views of all types together. Further fields are only in other_fields or JSON columns, and further types have no view';

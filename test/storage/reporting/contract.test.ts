@@ -28,7 +28,7 @@ const FUNCTIONS = sql<{ signature: string; result: string; comment: string | nul
 const HEAD = `# Columns
 
 The views of the schema \`scanfeed_reporting\`, which [reports](reporting.md) read. The view \`columns\` lists the same for your
-database, with the [typed views](reporting.md#typed-views) of its documents. A test writes this page from the comments in the database.
+database, with the [typed views](reporting.md#typed-views) of its documents. A test generates this page from the comments in the database.
 `;
 
 const cell = (comment: string | null) => (comment ?? '').replaceAll('|', '\\|');
