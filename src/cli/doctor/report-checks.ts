@@ -60,7 +60,7 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   if (foreign.length > 0) {
     const views = named(foreign.map(({ name, owner }) => `${name} (owner ${owner})`));
     return warning(
-      `belong to other roles, so they get no columns: ${views}; run this as a database administrator`,
+      `these views belong to other roles, so they get no new columns: ${views}; run this as a database administrator`,
       foreign.map(({ remedy }) => remedy),
     );
   }
