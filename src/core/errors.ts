@@ -4,9 +4,9 @@ export interface Failure {
   readonly kind: string;
   /**
    * `retry`: temporary; retried with growing pauses. `hold`: needs an operator (credentials, settings, schema); reported and
-   * retried slowly. `data`: PostgreSQL or the service refused the values, and another try would not help.
+   * retried slowly. `reject`: PostgreSQL or the service refused a value of an entry or a request, and would refuse it again.
    */
-  readonly action: 'retry' | 'hold' | 'data';
+  readonly action: 'retry' | 'hold' | 'reject';
   /** The constraint of a table that refused the values. */
   readonly constraint?: string | undefined;
   /** Whether the database failed, and not the service: both have the kind `connection`. */
@@ -48,7 +48,12 @@ export function classifyError(error: unknown): Failure {
   return { kind: 'internal', action: 'retry' };
 }
 
+/** Returns whether PostgreSQL refused a value. Any other error, such as a lost connection or a full disk, is not the fault of an entry. */
+export function isValueRefused(error: unknown): boolean {
+  return classifyError(error).action === 'reject';
+}
+
 function isFailure(error: unknown): error is Failure {
   const { kind, action } = (error ?? {}) as Partial<Failure>;
-  return typeof kind === 'string' && (action === 'retry' || action === 'hold' || action === 'data');
+  return typeof kind === 'string' && (action === 'retry' || action === 'hold' || action === 'reject');
 }

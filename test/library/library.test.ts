@@ -248,7 +248,7 @@ describe('waitForRun', () => {
     const { emulator, client, pauses } = await impatient();
     emulator.answerRun('scan', { status: 404, body: '{"error":"Unbekannt."}', times: 3 });
     emulator.answerRun('scan', { body: completed });
-    await expect(client.getRun('scan')).rejects.toMatchObject({ kind: 'http_404', action: 'data' });
+    await expect(client.getRun('scan')).rejects.toMatchObject({ kind: 'http_404', action: 'reject' });
     expect(await client.waitForRun('scan')).toMatchObject({ status: 'completed' });
     expect(pauses).toEqual([1_000, 2_000]);
   });

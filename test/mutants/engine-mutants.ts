@@ -3,7 +3,6 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
 const writePages = 'src/sync/writer/write-pages.ts';
-const withoutRefused = 'src/sync/writer/without-refused.ts';
 const syncFeed = 'src/sync/sync-feed.ts';
 const checkEntries = 'src/sync/page/check-entries.ts';
 const fullResult = 'src/sync/results/full-result.ts';
@@ -104,7 +103,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine('refused entries are dropped', patch(writePages, '[...page.quarantine, ...refused]', 'page.quarantine')),
   engine(
     'a lost connection is taken for a bad entry',
-    patch(withoutRefused, "return classifyError(error).action === 'data';", 'return true;'),
+    patch('src/core/errors.ts', "return classifyError(error).action === 'reject';", 'return true;'),
   ),
 
   // Memory is bounded (promise 11).

@@ -10,11 +10,11 @@ const perform = (operation: Operation) => rejection(operations[operation](contex
 
 /** Interface 7, and what else may come; by operation: kind, action. */
 const meanings: [Operation, number, string, string][] = [
-  ['submit', 400, 'http_400', 'data'],
+  ['submit', 400, 'http_400', 'reject'],
   ['submit', 401, 'http_401', 'hold'],
   ['submit', 403, 'http_403', 'hold'],
-  ['submit', 404, 'http_404', 'data'],
-  ['submit', 409, 'http_409', 'data'],
+  ['submit', 404, 'http_404', 'reject'],
+  ['submit', 409, 'http_409', 'reject'],
   ['submit', 422, 'http_422', 'hold'],
   ['submit', 500, 'http_500', 'retry'],
   ['feed', 400, 'http_400', 'hold'],
@@ -28,7 +28,7 @@ const meanings: [Operation, number, string, string][] = [
   ['run', 400, 'http_400', 'hold'],
   ['run', 401, 'http_401', 'hold'],
   ['run', 403, 'http_403', 'hold'],
-  ['run', 404, 'http_404', 'data'],
+  ['run', 404, 'http_404', 'reject'],
   ['run', 500, 'http_500', 'retry'],
   ...(['submit', 'feed', 'run'] as const).flatMap((operation): typeof meanings => [
     [operation, 408, 'http_408', 'retry'],
@@ -57,7 +57,7 @@ describe('a status that is not success', () => {
   it('says of an unknown run how long a retry makes sense, and says it of no other', async () => {
     context.service.answer(refuse(404, 'Unbekannt.'), refuse(404, 'Unbekannt.'));
     const error = (await perform('run')) as errors.ServiceError;
-    expect(error).toMatchObject({ action: 'data', retryForMs: 120_000 });
+    expect(error).toMatchObject({ action: 'reject', retryForMs: 120_000 });
     expect(error.message).toContain('a run that was just submitted may be unknown for up to two minutes');
     expect(((await perform('feed')) as errors.ServiceError).retryForMs).toBeUndefined();
   });

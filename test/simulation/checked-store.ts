@@ -327,5 +327,5 @@ function describeDelivery({ scanId, revision }: Delivery): string {
 
 function requireStorable(batch: EntryBatch): void {
   if (batch.some((entry) => storedTexts(entry).some(([, text]) => text.includes(POISON))))
-    throw new ModelFailure('data', 'data');
+    throw new ModelFailure('data', 'reject');
 }

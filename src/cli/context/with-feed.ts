@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError } from '../../core/errors.js';
+import { isValueRefused } from '../../core/errors.js';
 import { checkSchema } from '../../daemon/prepare-schema.js';
 import type { DatabaseSettings, SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
@@ -134,7 +134,7 @@ export async function storeUnderLease<T>(
   try {
     return await withCurrentLease(work, write);
   } catch (error) {
-    if (classifyError(error).action === 'data') return null;
+    if (isValueRefused(error)) return null;
     throw error;
   }
 }

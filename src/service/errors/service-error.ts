@@ -34,6 +34,6 @@ export class ServiceError extends Error implements Failure {
 /** An argument is invalid, so the request was not sent. The message names the argument, not its value. */
 export class InvalidArgumentError extends ServiceError {
   constructor(message: string) {
-    super('invalid_argument', 'data', message);
+    super('invalid_argument', 'reject', message);
   }
 }

@@ -55,23 +55,23 @@ export function httpStatusError(of: Refusal): HttpStatusError {
   const { status, operation } = of;
   const isSubmission = operation === 'submit';
   if (isRedirect(status)) return new HttpStatusError(of, 'hold', REDIRECTED);
-  if (status === 400) return new HttpStatusError(of, isSubmission ? 'data' : 'hold', INVALID_REQUEST[operation]);
+  if (status === 400) return new HttpStatusError(of, isSubmission ? 'reject' : 'hold', INVALID_REQUEST[operation]);
   if (status === 401) return new HttpStatusError(of, 'hold', 'the API key is missing or invalid; check the key');
   if (status === 403) {
     return new HttpStatusError(of, 'hold', 'the API key belongs to no organization; ask the operators of the service');
   }
   // A run exists once its submission is answered (interface 3), so its id is wrong, unless the service is slow to find it.
-  if (status === 404 && operation === 'run') return new HttpStatusError(of, 'data', NO_RUN, UNKNOWN_RUN_MS);
-  if (status === 404) return new HttpStatusError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);
+  if (status === 404 && operation === 'run') return new HttpStatusError(of, 'reject', NO_RUN, UNKNOWN_RUN_MS);
+  if (status === 404) return new HttpStatusError(of, isSubmission ? 'reject' : 'hold', NO_DOCUMENT_TYPE);
   if (status === 409 && isSubmission) {
-    return new HttpStatusError(of, 'data', 'the Idempotency-Key was already used with a different request');
+    return new HttpStatusError(of, 'reject', 'the Idempotency-Key was already used with a different request');
   }
   if (status === 429) return new HttpStatusError(of, 'retry', 'too many requests; try again later');
   if (status >= 500 && status < 600) {
     return new HttpStatusError(of, 'retry', 'the service has an internal problem; try again later');
   }
   if (isSubmission && (status === 413 || status === 415))
-    return new HttpStatusError(of, 'data', INVALID_REQUEST.submit);
+    return new HttpStatusError(of, 'reject', INVALID_REQUEST.submit);
   const meaning = isSubmission && status >= 400 && status < 500 ? NO_SCHEMA : UNEXPECTED;
   return new HttpStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', meaning);
 }

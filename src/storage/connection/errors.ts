@@ -24,7 +24,7 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Fail
   [/^3D/, 'database_missing', 'hold'],
   [/^42501$/, 'permission', 'hold'],
   [/^(42|3F)/, 'schema', 'hold'], // missing or changed tables
-  [/^(22|54|23)/, 'data', 'data'],
+  [/^(22|54|23)/, 'data', 'reject'],
 ];
 
 const LOAD = 'find out why statements are slow or wait (pg_stat_activity: locks, disk, load)';

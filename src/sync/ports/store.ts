@@ -158,7 +158,7 @@ export interface CommitStore {
   /** Returns `fenced` as well if the pass has another position, has ended, or was lost with the last commits of the database. */
   commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /**
-   * Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their
+   * Writes the entries and rolls back. Rejects with a `Failure` of action `reject` if PostgreSQL refuses one of their
    * values. Resolves without a trial if the lease was lost; the commit that follows is fenced then.
    */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;

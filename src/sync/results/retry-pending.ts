@@ -1,4 +1,4 @@
-import { classifyError } from '../../core/errors.js';
+import { isValueRefused } from '../../core/errors.js';
 import type { FeedContext, LeaderContext } from '../context.js';
 import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from '../ports/index.js';
@@ -87,7 +87,7 @@ async function retryRun(
     observer.truncated('resolved', 1);
     return 'stored';
   } catch (error) {
-    if (classifyError(error).action !== 'data') throw error;
+    if (!isValueRefused(error)) throw error;
     return postponed(run, 'invalid_result', pendingRetryMs);
   } finally {
     tried.release();

@@ -13,7 +13,7 @@ export type StoredResultOutcome =
 
 /**
  * Stores a result that was loaded after its page was committed. If its text was repaired, the original goes to quarantine
- * (promise 4). Rejects with a `Failure`, which has the action `data` if PostgreSQL refuses one of the values.
+ * (promise 4). Rejects with a `Failure`, which has the action `reject` if PostgreSQL refuses one of the values.
  */
 export async function storeResult(
   store: CommitStore & PendingStore,

@@ -1,4 +1,4 @@
-import { classifyError, type Failure } from '../../core/errors.js';
+import { classifyError, type Failure, isValueRefused } from '../../core/errors.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../page/check-entries.js';
 import type { EntryBatch, QuarantineEntry } from '../ports/index.js';
 
@@ -6,11 +6,6 @@ import type { EntryBatch, QuarantineEntry } from '../ports/index.js';
 export interface SortedEntries {
   readonly storable: readonly CheckedEntry[];
   readonly refused: readonly QuarantineEntry[];
-}
-
-/** Returns whether PostgreSQL refused a value. Any other error, such as a lost connection or a full disk, is not the fault of an entry. */
-export function isRefused(error: unknown): boolean {
-  return classifyError(error).action === 'data';
 }
 
 /**
@@ -28,7 +23,7 @@ export function withoutRefused(
       await tryEntries(batchOf(tried));
       return null;
     } catch (error) {
-      if (isRefused(error)) return classifyError(error);
+      if (isValueRefused(error)) return classifyError(error);
       throw error;
     }
   };

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, isValueRefused } from '../../core/errors.js';
 import { batchOf, type CheckedEntry } from '../page/check-entries.js';
 import { isOrdinary } from '../page/join-pages.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
@@ -16,7 +16,7 @@ import type {
   QuarantineEntry,
 } from '../ports/index.js';
 import type { Breaker } from './breaker.js';
-import { isRefused, withoutRefused } from './without-refused.js';
+import { withoutRefused } from './without-refused.js';
 
 /** Gives out pages in the order of the feed. */
 export interface PageSource {
@@ -169,7 +169,7 @@ export class PageWriter {
     try {
       return await attempt(page.entries, page.quarantine);
     } catch (error) {
-      if (!isRefused(error) || page.entries.length === 0) throw error;
+      if (!isValueRefused(error) || page.entries.length === 0) throw error;
       const { storable, refused } = await withoutRefused(page.entries, tryEntries, signal);
       return await attempt(storable, [...page.quarantine, ...refused]);
     } finally {

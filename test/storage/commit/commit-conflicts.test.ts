@@ -207,7 +207,7 @@ describe('a commit to a table that others have changed', () => {
     sent.splice(0);
     await expect(feed.commit(entriesOf({ again: { fileName: 'unique.pdf' } }))).rejects.toMatchObject({
       sqlstate: '23505',
-      action: 'data',
+      action: 'reject',
       message: expect.stringContaining('theirs'),
     });
     expect(sent).toEqual(['page']);

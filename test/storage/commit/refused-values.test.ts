@@ -97,7 +97,7 @@ it('keeps no repaired original of a result when the result is refused and its fe
   if (entry === undefined || result === null) throw new Error('nothing to store');
   expect(result.original).toMatchObject({ state: 'repaired' });
   const entries = [{ ...withPending(entry, 'invalid_result'), result }];
-  const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
+  const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'reject' });
   const refuseAnswers = async (batch: EntryBatch) => {
     if (batch.some(({ isAnswer }) => isAnswer)) throw refused;
   };

@@ -40,7 +40,7 @@ describe('a long parameter', () => {
 
   it('leaves the connection usable when PostgreSQL refuses it', async () => {
     const broken = inPieces(`{"a":"${'x'.repeat(500_000)}`, 1_000);
-    await expect(setup.rows(sql`SELECT ${broken}::jsonb`)).rejects.toMatchObject({ action: 'data' });
+    await expect(setup.rows(sql`SELECT ${broken}::jsonb`)).rejects.toMatchObject({ action: 'reject' });
     expect(await setup.rows(sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
   });
 });

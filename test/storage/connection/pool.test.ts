@@ -53,7 +53,7 @@ describe('a connection', () => {
       await expect(sql`SELECT 1/0`.execute(database.sql)).rejects.toMatchObject({
         sqlstate: '22012',
         kind: 'data',
-        action: 'data',
+        action: 'reject',
       });
       expect(await backend(database)).toBe(before);
     }));
