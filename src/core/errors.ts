@@ -15,6 +15,29 @@ export interface Failure {
   readonly retryAfterMs?: number | undefined;
 }
 
+/** Kinds of failures that only the database has. */
+export const DATABASE_KINDS = [
+  'deadline',
+  'pool_exhausted',
+  'read_only',
+  'deadlock',
+  'serialization',
+  'lock_timeout',
+  'cancelled',
+  'shutdown',
+  'disk_full',
+  'resources',
+  'system',
+  'authentication',
+  'database_missing',
+  'permission',
+  'schema',
+  'data',
+] as const;
+
+/** A kind of failure of the database. */
+export type DatabaseKind = (typeof DATABASE_KINDS)[number] | 'connection';
+
 /** A failure that is retried, as operators see it. Times are ISO 8601. */
 export interface CurrentError {
   /** Stage that fails. */

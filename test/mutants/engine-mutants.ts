@@ -41,11 +41,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
 
   engine(
     'a commit that overtakes the one before is given up',
-    patch(
-      writePages,
-      "if (kind === 'committed' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();",
-      '',
-    ),
+    patch(writePages, "if (kind === 'committed' && isTooEarly) return commit();", ''),
   ),
   engine(
     'a page is committed while the one before may quarantine an entry',

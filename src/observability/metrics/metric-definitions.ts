@@ -1,3 +1,4 @@
+import { DATABASE_KINDS } from '../../core/errors.js';
 import type { Stage } from '../../sync/ports/index.js';
 
 /**
@@ -33,22 +34,7 @@ export const ERROR_KINDS: readonly string[] = [
   ...[400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504, 'other'].map((status) => `http_${status}`),
   'redirect',
   ...REQUEST_FAILURES,
-  'deadline',
-  'pool_exhausted',
-  'read_only',
-  'deadlock',
-  'serialization',
-  'lock_timeout',
-  'cancelled',
-  'shutdown',
-  'disk_full',
-  'resources',
-  'system',
-  'authentication',
-  'database_missing',
-  'permission',
-  'schema',
-  'data',
+  ...DATABASE_KINDS,
   'another_service',
   'another_organization',
   'processes_elsewhere',

@@ -1,4 +1,4 @@
-import type { Failure } from '../../core/errors.js';
+import type { DatabaseKind, Failure } from '../../core/errors.js';
 
 /** Raised by a function of the schema: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
@@ -6,7 +6,7 @@ const MISSING_CLOCK = 'SF001';
 export const OVERTAKEN = 'SF002';
 
 /** The kind and action of each SQLSTATE. The first match wins, so specific patterns precede general ones. */
-const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Failure['action']])[] = [
+const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: DatabaseKind, action: Failure['action']])[] = [
   [/^25006$/, 'read_only', 'retry'], // a standby or a failover in progress
   [/^25P04$/, 'deadline', 'retry'], // transaction_timeout
   [/^40P01$/, 'deadlock', 'retry'],
@@ -60,7 +60,7 @@ export class DatabaseError extends Error implements Failure {
   readonly ofDatabase = true;
   constructor(
     readonly sqlstate: string | null,
-    readonly kind: string,
+    readonly kind: DatabaseKind | 'internal' | 'time_zone',
     readonly action: Failure['action'],
     message: string,
     readonly constraint?: string | undefined,
@@ -124,7 +124,8 @@ export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
     const message = `the connection to PostgreSQL failed${code}; ${ADVICE.connection}`;
     return new DatabaseError(null, 'connection', 'retry', message);
   }
-  const [, kind, action] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
+  const [, kind, action] =
+    MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? ([null, 'internal', 'retry'] as const);
   const constraint = constraintOf(error as PgError);
   const named = constraint === undefined ? '' : `, constraint ${constraint}`;
   const advice = Object.hasOwn(ADVICE, kind) ? `; ${ADVICE[kind]}` : '';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError, isValueRefused } from '../../core/errors.js';
+import { classifyError, type DatabaseKind, isValueRefused } from '../../core/errors.js';
 import { batchOf, type CheckedEntry } from '../page/check-entries.js';
 import { isOrdinary } from '../page/join-pages.js';
 import type { CheckedPage, CommittedPage } from '../page/page.js';
@@ -207,16 +207,21 @@ async function commitOverlapping(before: Outcome | null, commit: () => Promise<C
   const [sent] = await Promise.allSettled([commit(), before]);
   if (sent.status === 'fulfilled' && sent.value.kind === 'committed') return sent.value;
   const { kind } = await before;
-  if (kind === 'committed' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();
+  const isTooEarly = sent.status === 'fulfilled' || NOT_EXECUTED.has(classifyError(sent.reason).kind);
+  if (kind === 'committed' && isTooEarly) return commit();
   if (sent.status === 'rejected') throw sent.reason;
   return sent.value;
 }
 
-/** Returns whether a commit was not executed, perhaps only because another one runs: a lock, a time limit or no free connection. */
-function needsRepeat(error: unknown): boolean {
-  const kinds = ['serialization', 'deadlock', 'lock_timeout', 'cancelled', 'resources', 'pool_exhausted'];
-  return kinds.includes(classifyError(error).kind);
-}
+/** Kinds of failures of a commit that was not executed, perhaps only because another one runs. */
+const NOT_EXECUTED: ReadonlySet<string> = new Set<DatabaseKind>([
+  'serialization',
+  'deadlock',
+  'lock_timeout',
+  'cancelled',
+  'resources',
+  'pool_exhausted',
+]);
 
 function committedPage(
   page: CheckedPage,
