@@ -6,7 +6,7 @@ import type { CheckedPage, CommittedPage, Next, PossibleEnd } from './page/page.
 import type { FeedMove, LeaseGrant, PassMove, Position, Reading } from './ports/index.js';
 import { type PrefetchOptions, prefetchPages } from './prefetch/prefetch-pages.js';
 import { CursorRejected, createCursorRefusals } from './recovery/rejected-cursor.js';
-import { createBreaker } from './writer/breaker.js';
+import { Breaker } from './writer/breaker.js';
 import { type PageTarget, PageWriter } from './writer/write-pages.js';
 
 /**
@@ -20,7 +20,7 @@ export abstract class Pages implements PageTarget, PrefetchOptions {
   abstract readonly maxHeld: number;
   abstract readonly maxJoined: number;
   abstract readonly maxCommits: number;
-  readonly breaker = createBreaker();
+  readonly breaker = new Breaker();
   /** The position that the last committed page led to. */
   at: Position = { cursor: null, since: null };
   /** The possible end that the last committed page found, if its requests succeeded. */

@@ -2,7 +2,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { CommitCounts } from '../../src/core/counts.js';
 import type { CheckedPage, CommittedPage } from '../../src/sync/page/page.js';
 import type { FeedStore, Fenced, LeaseGrant } from '../../src/sync/ports/index.js';
-import { createBreaker } from '../../src/sync/writer/breaker.js';
+import { Breaker } from '../../src/sync/writer/breaker.js';
 import { PageWriter } from '../../src/sync/writer/write-pages.js';
 import { checkedPage } from './pages.js';
 import { claimNothing, type StoreSetup } from './store.js';
@@ -26,7 +26,7 @@ export async function storeAlone(
   const pages = [page];
   const source = { isStopped: () => false, stop: () => {}, take: async () => pages.shift() ?? null };
   const moveBy = () => ({ lease, from, to, freshness: claimNothing() });
-  const target = { lease, breaker: createBreaker(), maxCommits: 1, moveBy };
+  const target = { lease, breaker: new Breaker(), maxCommits: 1, moveBy };
   const writer = new PageWriter(source, target, { store, clock: systemClock }, new AbortController().signal);
   const { value } = await writer.write().next();
   if (value === undefined) throw new Error('nothing was stored');

@@ -3,7 +3,7 @@ import type { Comparison } from '../../storage/operator/compare-entries.js';
 import { type CheckedEntries, type CheckedEntry, withPending } from '../../sync/page/check-entries.js';
 import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
-import { withoutRefused } from '../../sync/writer/without-refused.js';
+import { findRefused } from '../../sync/writer/find-refused.js';
 import type { FeedCommandContext } from '../context/with-feed.js';
 
 /**
@@ -45,7 +45,7 @@ export async function verifyPage(checked: CheckedEntries, source: Source): Promi
     found = await compareEntries(feed.name, batch, settings.database.retention.runs);
   };
   // The last comparison that succeeds is that of all storable entries.
-  const { storable, refused } = await withoutRefused(entries, compare, new AbortController().signal);
+  const { storable, refused } = await findRefused(entries, new AbortController().signal, compare);
   const compared = found.flatMap((comparison) => {
     const entry = storable[comparison.index];
     return entry === undefined ? [] : [verified(comparison, entry)];

@@ -15,8 +15,8 @@ import type {
   PassMove,
   QuarantineEntry,
 } from '../ports/index.js';
-import type { Breaker } from './breaker.js';
-import { withoutRefused } from './without-refused.js';
+import { type Breaker, type PageQuality, pageQuality } from './breaker.js';
+import { findRefused } from './find-refused.js';
 
 /** Gives out pages in the order of the feed. */
 export interface PageSource {
@@ -156,10 +156,11 @@ export class PageWriter {
       // With the loaded results as they were before their text was repaired.
       const repaired = entries.flatMap(({ result }) => result?.original ?? []);
       const content = { batch: batchOf(entries), quarantine: [...unusable, ...repaired] };
-      const bad = await this.#checkQuality(page, content);
+      const quality = await this.#findQuality(page, content);
+      await this.#assertMostlyUsable(quality);
       const outcome = await commitOverlapping(before, () => send(content));
       if (outcome.kind === 'fenced') return outcome;
-      target.breaker.committed(page.items, bad);
+      target.breaker.committed(quality);
       return committedPage(page, entries, outcome, { commitBegunAt, committedAt: clock.monotonic() });
     };
     const tryEntries = (batch: EntryBatch) => {
@@ -170,25 +171,29 @@ export class PageWriter {
       return await attempt(page.entries, page.quarantine);
     } catch (error) {
       if (!isValueRefused(error) || page.entries.length === 0) throw error;
-      const { storable, refused } = await withoutRefused(page.entries, tryEntries, signal);
+      const { storable, refused } = await findRefused(page.entries, signal, tryEntries);
       return await attempt(storable, [...page.quarantine, ...refused]);
     } finally {
       page.release();
     }
   }
 
-  /** Returns the entries that are not in quarantine yet. @throws MostlyBad if most are unusable and no operator accepts it */
-  async #checkQuality({ items }: CheckedPage, { quarantine }: PageContent): Promise<readonly QuarantineEntry[]> {
-    const { store } = this.context;
+  /** Returns how much of a page is unusable. Entries that are already in quarantine do not count. */
+  async #findQuality({ items }: CheckedPage, { quarantine }: PageContent): Promise<PageQuality> {
+    const { feed } = this.target.lease;
+    const added = quarantine.length === 0 ? [] : await this.context.store.notYetQuarantined(feed, quarantine);
+    return pageQuality(items, added);
+  }
+
+  /** @throws MostlyBad if most of the recent entries are unusable, unless an operator accepts it */
+  async #assertMostlyUsable(quality: PageQuality): Promise<void> {
     const { lease, breaker } = this.target;
-    const bad = quarantine.length === 0 ? [] : await store.notYetQuarantined(lease.feed, quarantine);
     try {
-      breaker.check(items, bad);
+      breaker.check(quality);
     } catch (mostlyBad) {
-      const { acceptsBadUntil } = await store.readStatus(lease.feed);
+      const { acceptsBadUntil } = await this.context.store.readStatus(lease.feed);
       if (acceptsBadUntil === null) throw mostlyBad;
     }
-    return bad;
   }
 }
 

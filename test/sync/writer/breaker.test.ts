@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkEntries, refusedEntry } from '../../../src/sync/page/check-entries.js';
 import type { QuarantineEntry } from '../../../src/sync/ports/index.js';
-import { createBreaker } from '../../../src/sync/writer/breaker.js';
+import { Breaker, pageQuality } from '../../../src/sync/writer/breaker.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
 
@@ -18,10 +18,10 @@ const page = (entries: number, bad: number): Page => [entries, unusable(bad)];
 
 /** Whether the last page is held, after the others were committed. */
 function holds(...pages: readonly Page[]): boolean {
-  const breaker = createBreaker();
-  for (const earlier of pages.slice(0, -1)) breaker.committed(...earlier);
+  const breaker = new Breaker();
+  for (const earlier of pages.slice(0, -1)) breaker.committed(pageQuality(...earlier));
   try {
-    breaker.check(...(pages.at(-1) as Page));
+    breaker.check(pageQuality(...(pages.at(-1) as Page)));
     return false;
   } catch (error) {
     expect(error).toMatchObject({ kind: 'mostly_bad' });
@@ -61,21 +61,21 @@ describe('the feed continues', () => {
   });
 
   it('when a held page is received without bad entries, since checks have no effect', () => {
-    const breaker = createBreaker();
+    const breaker = new Breaker();
     for (let tries = 0; tries < 5; tries += 1)
-      expect(() => breaker.check(...page(200, 200))).toThrow(/Ask the operators/);
-    expect(() => breaker.check(...page(200, 0))).not.toThrow();
-    breaker.committed(...page(200, 0));
-    expect(() => breaker.check(...page(200, 199))).not.toThrow();
+      expect(() => breaker.check(pageQuality(...page(200, 200)))).toThrow(/Ask the operators/);
+    expect(() => breaker.check(pageQuality(...page(200, 0)))).not.toThrow();
+    breaker.committed(pageQuality(...page(200, 0)));
+    expect(() => breaker.check(pageQuality(...page(200, 199)))).not.toThrow();
   });
 });
 
 describe('the message', () => {
-  const breaker = createBreaker();
-  breaker.committed(100, unusable(20));
+  const breaker = new Breaker();
+  breaker.committed(pageQuality(100, unusable(20)));
   const thrown = (() => {
     try {
-      breaker.check(200, [...unusable(60, 'revision'), ...unusable(100)]);
+      breaker.check(pageQuality(200, [...unusable(60, 'revision'), ...unusable(100)]));
     } catch (error) {
       return error as Error;
     }
@@ -89,7 +89,7 @@ describe('the message', () => {
   it('names the constraint and does not blame the service when a constraint of the database refuses entries', () => {
     const checked = checkEntries(rawPage(pageJson([entryJson()])));
     const refused = checked.entries.map((entry) => refusedEntry(entry, { constraint: 'partner_known' }));
-    expect(() => createBreaker().check(200, Array(150).fill(refused).flat())).toThrow(
+    expect(() => new Breaker().check(pageQuality(200, Array(150).fill(refused).flat()))).toThrow(
       /^150 of .*\(constraint partner_known of the database 150\): a constraint of the database refuses them.*Drop the/,
     );
   });
@@ -100,7 +100,7 @@ describe('the message', () => {
 });
 
 describe('the count of unusable entries', () => {
-  const held = (unusableEntries: readonly QuarantineEntry[]) => () => createBreaker().check(100, unusableEntries);
+  const held = (quarantine: readonly QuarantineEntry[]) => () => new Breaker().check(pageQuality(100, quarantine));
 
   it('has entries that would be quarantined, not repaired ones', () => {
     const { quarantine } = checkEntries(

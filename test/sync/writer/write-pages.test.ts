@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { CheckedPage } from '../../../src/sync/page/page.js';
 import type { CommitOutcome } from '../../../src/sync/ports/index.js';
-import { createBreaker } from '../../../src/sync/writer/breaker.js';
+import { Breaker } from '../../../src/sync/writer/breaker.js';
 import { PageWriter } from '../../../src/sync/writer/write-pages.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -43,7 +43,7 @@ function writing(pages: number, options: { readonly unusableOn?: number; readonl
     },
   };
   const target = {
-    ...{ lease, breaker: createBreaker(), maxCommits: 2 },
+    ...{ lease, breaker: new Breaker(), maxCommits: 2 },
     moveBy: ({ at: { cursor: from }, next: to }: CheckedPage) => ({ lease, from, to, freshness: claimNothing() }),
   };
   const store = new ModelStore(() => 0);
