@@ -1,4 +1,4 @@
-import type { Committed, EndClaim, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
+import type { Committed, EndClaim, Fenced, Poll, Position, QuarantineEntry, RawPage } from '../ports/index.js';
 import type { CheckedEntry, Loading } from './check-entries.js';
 import type { AnswerTimes } from './service-clock.js';
 
@@ -94,7 +94,33 @@ export interface CommittedPage extends PolledPage, Reach, Committed {
   readonly lacksMemory: boolean;
 }
 
+/** A page after its commit. */
+export type PageOutcome = CommittedPage | Fenced;
+
 /** Returns whether the next page can be requested at once. After a page without entries the caller decides. */
 export function leadsFurther({ at, next, items }: PolledPage): boolean {
   return items > 0 && next !== null && next !== at.cursor;
+}
+
+/** Returns what is known of a page after its commit, without its entries. */
+export function committedPage(
+  page: CheckedPage,
+  entries: readonly CheckedEntry[],
+  { kind, counts, asOf, endClaimed }: Committed,
+  times: { readonly commitBegunAt: number; readonly committedAt: number },
+): CommittedPage {
+  const { at, next, cursorUnusable, isCached, items, limit, polls, polledAt, provenUpTo, monotonicTimeOf, ending } =
+    page;
+  const stored = new Set(counts.stored);
+  const loadings = { resolved: 0, pending: 0, skipped: 0 };
+  for (const { loading } of entries) if (loading !== undefined) loadings[loading] += 1;
+  return {
+    ...{ at, next, cursorUnusable, isCached, items, limit, polls, polledAt, provenUpTo, monotonicTimeOf, ending },
+    ...{ kind, counts, asOf, endClaimed, loadings },
+    ...times,
+    deliveries: entries.flatMap(({ accepted: { run } }) =>
+      stored.has(run.scanId) && run.deliveredAt !== null ? [monotonicTimeOf(run.deliveredAt)] : [],
+    ),
+    lacksMemory: entries.some(({ accepted }) => accepted.pending === 'no_memory'),
+  };
 }
