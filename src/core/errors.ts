@@ -38,6 +38,16 @@ export const DATABASE_KINDS = [
 /** A kind of failure of the database. */
 export type DatabaseKind = (typeof DATABASE_KINDS)[number] | 'connection';
 
+/** Kinds of failures of a statement that was not executed, perhaps only because another one runs. */
+const NOT_EXECUTED: ReadonlySet<string> = new Set<DatabaseKind>([
+  'serialization',
+  'deadlock',
+  'lock_timeout',
+  'cancelled',
+  'resources',
+  'pool_exhausted',
+]);
+
 /** A failure that is retried, as operators see it. Times are ISO 8601. */
 export interface CurrentError {
   /** Stage that fails. */
@@ -74,6 +84,11 @@ export function classifyError(error: unknown): Failure {
 /** Returns whether PostgreSQL refused a value. Any other error, such as a lost connection or a full disk, is not the fault of an entry. */
 export function isValueRefused(error: unknown): boolean {
   return classifyError(error).action === 'reject';
+}
+
+/** Returns whether a statement was not executed, but may succeed while no other one runs. */
+export function isNotExecuted(error: unknown): boolean {
+  return NOT_EXECUTED.has(classifyError(error).kind);
 }
 
 function isFailure(error: unknown): error is Failure {

@@ -1,4 +1,4 @@
-import { classifyError, type DatabaseKind } from '../../core/errors.js';
+import { isNotExecuted } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import { isOrdinary } from '../page/join-pages.js';
 import type { CheckedPage, PageOutcome } from '../page/page.js';
@@ -118,16 +118,6 @@ function mayBegin(page: CheckedPage, begun: readonly BegunCommit[]): boolean {
   return begun.length === 0 || (isOrdinary(page) && begun.every((before) => before.isOrdinary));
 }
 
-/** Kinds of failures of a commit that was not executed, perhaps only because another one runs. */
-const NOT_EXECUTED: ReadonlySet<string> = new Set<DatabaseKind>([
-  'serialization',
-  'deadlock',
-  'lock_timeout',
-  'cancelled',
-  'resources',
-  'pool_exhausted',
-]);
-
 /**
  * Sends the commit of a page while the page before is being committed, for which it waits in PostgreSQL. It is too early if it arrives
  * first and is fenced, or if PostgreSQL does not let it wait. Then it is sent once more, if the page before was committed. Settles after
@@ -141,7 +131,7 @@ async function sendOverlapping(
   const [sent] = await Promise.allSettled([statement(), before]);
   if (sent.status === 'fulfilled' && sent.value.kind === 'committed') return sent.value;
   const { kind } = await before;
-  const isTooEarly = sent.status === 'fulfilled' || NOT_EXECUTED.has(classifyError(sent.reason).kind);
+  const isTooEarly = sent.status === 'fulfilled' || isNotExecuted(sent.reason);
   if (kind === 'committed' && isTooEarly) return statement();
   if (sent.status === 'rejected') throw sent.reason;
   return sent.value;
