@@ -1,7 +1,5 @@
-import type { Clock } from '../core/clock.js';
-import { systemClock } from '../core/clock.js';
-import type { Failure } from '../core/errors.js';
-import { classifyError } from '../core/errors.js';
+import { type Clock, systemClock } from '../core/clock.js';
+import { classifyError, type Failure } from '../core/errors.js';
 import { requireArgument, requireFunctions } from '../service/check-arguments.js';
 import { requireOptions } from '../service/client.js';
 import { dateOf, type FeedQuery, feedRequestOf, filtersOf } from '../service/feed-query.js';

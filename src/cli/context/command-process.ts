@@ -1,6 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { Clock } from '../../core/clock.js';
-import { systemClock } from '../../core/clock.js';
+import { type Clock, systemClock } from '../../core/clock.js';
 import { escapeControls } from '../terminal/format.js';
 import { askUser } from './ask-user.js';
 import type { CommonOptions } from './common-options.js';

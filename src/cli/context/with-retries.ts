@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { Failure } from '../../core/errors.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import { pauseAfter } from '../../sync/retry/backoff.js';
 import { formatSeconds } from '../terminal/format.js';
 

@@ -1,5 +1,4 @@
-import type { Answer } from './refusal.js';
-import { json } from './refusal.js';
+import { type Answer, json } from './refusal.js';
 
 /** A scripted single-run response. The body is sent verbatim. */
 export interface ScriptedAnswer {

@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { Failure } from '../../core/errors.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import type { MemoryTicket } from '../memory/memory-budget.js';
 import type { BodyBounds, FeedFilters, FeedStart, PageService, Position } from '../ports/index.js';
 import { isUsableCursor } from './cursors.js';

@@ -1,5 +1,4 @@
-import type { Failure } from '../../core/errors.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import type { FeedContext, LeaderContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
 import { checkPage } from '../page/check-page.js';

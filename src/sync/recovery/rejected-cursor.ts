@@ -1,5 +1,4 @@
-import type { Failure } from '../../core/errors.js';
-import { classifyError } from '../../core/errors.js';
+import { classifyError, type Failure } from '../../core/errors.js';
 import type { LeaderContext } from '../context.js';
 import { cursorRejection } from '../page/cursors.js';
 import { listsAnything } from '../page/probe.js';
