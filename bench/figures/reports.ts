@@ -26,7 +26,7 @@ export const reports: Figure = {
   name: 'reports',
   title: 'Rows of typed views in tables',
   method:
-    'Two copies of a database, with 150,000 and with a million runs. In one copy the view document_rechnung reads the documents; in the other copy it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). One query looks up the documents with one invoice number, another one sums gross amounts by partner and month. They run alternately on both copies, without parallel plans. Times are medians of five turns after a warm-up.',
+    'Two copies of a database are compared, with 150,000 and with a million runs. In one copy the view document_rechnung reads the documents; in the other copy it keeps its rows in a table, with an index on rechnungsnummer (`scanfeed views index`). One query looks up the documents with one invoice number, another one sums gross amounts by partner and month. They run alternately on both copies, without parallel plans. Times are medians of five turns after a warm-up.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const server = await startServer(scope);
