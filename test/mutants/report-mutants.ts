@@ -7,7 +7,7 @@ const reports = (name: string, ...patches: readonly Patch[]): Mutant => ({ name,
 export const REPORT_MUTANTS: readonly Mutant[] = [
   reports(
     'an erased run is stored again',
-    patch('src/storage/commit/entries.ts', "WHEN ${isDeleted(sql`candidate`, keptDays)} THEN 'deleted'\n", ''),
+    patch('src/storage/commit/judged-entries.ts', "WHEN ${isDeleted(sql`candidate`, keptDays)} THEN 'deleted'\n", ''),
   ),
   reports(
     'a page that was judged before an erasure lands after it',

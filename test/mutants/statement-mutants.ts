@@ -7,14 +7,14 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/commit-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/feed-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page does not wait for the commit of the page before',
     patch(
-      'src/storage/commit/commit-page.ts',
-      "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))}",
-      "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor",
+      'src/storage/commit/feed-page.ts',
+      'AS feed JOIN sent ON ${isHeld(SENT_LEASE)}',
+      'AS feed JOIN sent ON ${isHeld(SENT_LEASE)} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor',
     ),
   ),
   statements(
@@ -48,12 +48,12 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the same revision is written again',
     patch(
-      'src/storage/commit/entries.ts',
+      'src/storage/commit/judged-entries.ts',
       'WHEN candidate.revision > known.revision THEN',
       'WHEN candidate.revision >= known.revision THEN',
     ),
     patch(
-      'src/storage/commit/entries.ts',
+      'src/storage/commit/written-runs.ts',
       'WHERE excluded.revision > run.revision',
       'WHERE excluded.revision >= run.revision',
     ),
@@ -80,7 +80,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'entries are quarantined by a process that lost the feed',
-    patch('src/storage/commit/entries.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM held)', 'USING (position)'),
+    patch(
+      'src/storage/commit/unusable-entries.ts',
+      'USING (position)\n  WHERE EXISTS (SELECT FROM held)',
+      'USING (position)',
+    ),
   ),
   statements(
     'a page of a cancelled pass is committed',
@@ -105,18 +109,14 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'freshness goes back',
     patch(
-      'src/storage/commit/commit-page.ts',
-      'data_complete_as_of = GREATEST(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
-      'data_complete_as_of = COALESCE(${COMPLETE_AS_OF}, ${STILL_COMPLETE_AS_OF})',
+      'src/storage/commit/feed-page.ts',
+      'data_complete_as_of = GREATEST(\n      CASE',
+      'data_complete_as_of = COALESCE(\n      CASE',
     ),
   ),
   statements(
     'a rejected cursor is offered again',
-    patch(
-      'src/storage/commit/position.ts',
-      "later.reason = 'rejected' AND later.cursor = noted.cursor\n              OR ",
-      '',
-    ),
+    patch('src/storage/commit/position.ts', "later.reason = 'rejected' AND later.cursor = earlier.cursor\n", 'false\n'),
   ),
   statements(
     'a feed is complete before its history is read',

@@ -4,19 +4,21 @@ import { FIRST_VALUE_COLUMNS, type RunColumn } from '../tables/run-columns.js';
 /*
  * Several sources of one revision become one row: the entries of the feed, whenever they were delivered, and the single-run
  * response (docs/decisions/0006). All rules are in this file. The commit applies them to entries of one page, and to an entry and
- * the stored row.
+ * the stored row. `a` is the earlier source, `b` the later one.
  */
 
-/** A row in SQL, by its alias. `pending` is the column with the reason why the result is not complete. */
-export interface Source {
-  readonly alias: string;
-  readonly pending: 'pending' | 'pending_reason';
+/** A row in SQL: returns its columns. `pending` is the reason why its result is not complete. */
+export type Source = (column: string) => RawBuilder<unknown>;
+
+/** An entry, or a row with the same columns. Not by sql.ref: compiling references would take half of the time to build a commit. */
+export function entry(alias: string): Source {
+  return (column) => sql.raw(`${alias}.${column}`);
 }
 
-/** An entry, or a row with the same columns. */
-export const entry = (alias: string): Source => ({ alias, pending: 'pending' });
 /** A row of `runs`. */
-export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_reason' });
+export function storedRow(alias: string): Source {
+  return (column) => sql.raw(`${alias}.${column === 'pending' ? 'pending_reason' : column}`);
+}
 
 /** What is known of two sources, as SQL conditions that are cheap to repeat. */
 export interface Comparison {
@@ -24,20 +26,19 @@ export interface Comparison {
    * The later source contradicts the earlier one, or has a lower revision. It then adds only the test mode, and in the former case safer
    * values.
    */
-  readonly contradicts: RawBuilder<boolean>;
+  readonly contradicts: RawBuilder<unknown>;
   /** The later source states another test mode: see `restatesTestMode`. */
-  readonly restates: RawBuilder<boolean>;
+  readonly restates: RawBuilder<unknown>;
   /** Only a lower revision states the resulting test mode, which is true, and no single-run response leaves it out. */
-  readonly inDoubt: RawBuilder<boolean>;
+  readonly inDoubt: RawBuilder<unknown>;
 }
 
 /** Returns each column of the union, for a select list. */
 export function unionOf(
-  earlier: Source,
-  later: Source,
+  a: Source,
+  b: Source,
   comparison: Comparison,
 ): Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>> {
-  const [a, b] = [columnsOf(earlier), columnsOf(later)];
   const { contradicts, restates } = comparison;
   const unless = (value: RawBuilder<unknown>) => sql`CASE WHEN NOT ${contradicts} THEN ${value} END`;
   const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
@@ -61,79 +62,68 @@ export function unionOf(
  * Condition: the later source states the test mode for a higher revision than the earlier one, or as true for the same revision
  * (promise 5). The sources can be of any revisions: the result is the same in any order.
  */
-export function restatesTestMode(earlier: Source, later: Source): RawBuilder<boolean> {
-  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+export function restatesTestMode(a: Source, b: Source): RawBuilder<boolean> {
   return sql`COALESCE((${b('test_mode_revision')}, ${b('partner_test_mode')})
     > (COALESCE(${a('test_mode_revision')}, 0), ${a('partner_test_mode')}), false)`;
 }
 
 /** Returns why a row of a new revision is pending. */
-export function pendingOfNew(source: Source, inDoubt: RawBuilder<boolean>): RawBuilder<unknown> {
-  const of = columnsOf(source);
-  return sql`CASE WHEN ${inDoubt} AND ${of('status')} = 'completed' AND ${isInFull(of)} THEN 'test_mode_unknown'
-      ELSE ${of('pending')} END`;
+export function pendingOfNew(source: Source, inDoubt: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`CASE WHEN ${inDoubt} AND ${source('status')} = 'completed' AND ${isInFull(source)} THEN 'test_mode_unknown'
+      ELSE ${source('pending')} END`;
 }
 
 /** Condition: the later source changes the row. Cheap if the values are the same: only null flags are read. */
-export function changes(earlier: Source, later: Source, comparison: Comparison): RawBuilder<boolean> {
-  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+export function changes(a: Source, b: Source, comparison: Comparison): RawBuilder<boolean> {
   const { contradicts, restates } = comparison;
   const added = FIRST_VALUE_COLUMNS.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
   return sql`(
-    ${b('environment')} = 'test' AND ${a('environment')} <> 'test' OR ${restates}
-    OR NOT ${contradicts} AND (
-      ${sql.join(added, sql` OR `)}
-      OR ${b('markdown_absent')} AND NOT ${a('markdown_absent')} AND ${a('markdown')} IS NULL
-      OR ${b('repaired')} AND NOT ${a('repaired')}
-      OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')})
-    OR ${a('pending')} IS DISTINCT FROM ${unionOfPending(a, b, comparison)})`;
+        ${b('environment')} = 'test' AND ${a('environment')} <> 'test'
+        OR ${restates}
+        OR NOT ${contradicts} AND (
+          ${sql.join(added, sql`\n          OR `)}
+          OR ${b('markdown_absent')} AND NOT ${a('markdown_absent')} AND ${a('markdown')} IS NULL
+          OR ${b('repaired')} AND NOT ${a('repaired')}
+          OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')})
+        OR ${a('pending')} IS DISTINCT FROM ${unionOfPending(a, b, comparison)})`;
 }
 
 /** Condition: two sources disagree about the contents of a run. A missing value is not a disagreement. */
-export function contradiction(left: Source, right: Source): RawBuilder<boolean> {
-  const [a, b] = [columnsOf(left), columnsOf(right)];
+export function contradiction(a: Source, b: Source): RawBuilder<boolean> {
   const differ = (name: string) => sql`${a(name)} <> ${b(name)}`;
   return sql`COALESCE(
-    ${differ('status')} OR ${differ('document_type_slug')} OR ${differ('failure_reason')} OR ${differ('error')}
-    -- Fast path: usually byte-identical.
-    OR NOT ROW(${a('data')})::record OPERATOR(pg_catalog.*=) ROW(${b('data')})::record AND ${differ('data')}, false)`;
+        ${differ('status')} OR ${differ('document_type_slug')} OR ${differ('failure_reason')} OR ${differ('error')}
+        -- Fast path: usually byte-identical.
+        OR NOT ROW(${a('data')})::record OPERATOR(pg_catalog.*=) ROW(${b('data')})::record AND ${differ('data')}, false)`;
 }
 
 /**
  * Condition: two sources disagree about the environment or the test mode. The safe value is stored and the conflict is counted.
  */
-export function steeringDiffers(earlier: Source, later: Source): RawBuilder<boolean> {
-  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+export function steeringDiffers(a: Source, b: Source): RawBuilder<boolean> {
   return sql`(${a('environment')} <> ${b('environment')}
-    OR COALESCE(${a('test_mode_revision')} = ${b('test_mode_revision')}, false)
-      AND ${a('partner_test_mode')} <> ${b('partner_test_mode')})`;
-}
-
-type Columns = (name: string) => RawBuilder<unknown>;
-
-function columnsOf({ alias, pending }: Source): Columns {
-  // Not sql.ref: compiling these references would take half of the time to build a commit.
-  return (name) => sql.raw(`${alias}.${name === 'pending' ? pending : name}`);
+        OR COALESCE(${a('test_mode_revision')} = ${b('test_mode_revision')}, false)
+          AND ${a('partner_test_mode')} <> ${b('partner_test_mode')})`;
 }
 
 /**
  * Pending until a source has the full result, and until the single run was asked for a test mode that is in doubt. It was asked
  * if the row is complete and nothing has restated it.
  */
-function unionOfPending(a: Columns, b: Columns, { contradicts, restates, inDoubt }: Comparison): RawBuilder<unknown> {
+function unionOfPending(a: Source, b: Source, { contradicts, restates, inDoubt }: Comparison): RawBuilder<unknown> {
   return sql`CASE WHEN ${isInFull(a)} OR ${isInFull(b)} AND NOT ${contradicts}
-    THEN CASE WHEN ${inDoubt} AND ${a('status')} = 'completed' AND (${a('pending')} IS NOT NULL OR ${restates})
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(${a('pending')}, CASE WHEN NOT ${contradicts} THEN ${b('pending')} END) END`;
+          THEN CASE WHEN ${inDoubt} AND ${a('status')} = 'completed' AND (${a('pending')} IS NOT NULL OR ${restates})
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(${a('pending')}, CASE WHEN NOT ${contradicts} THEN ${b('pending')} END) END`;
 }
 
 /**
  * Condition: the source has the full result, perhaps with a test mode in doubt. A completed run without usable data does not count as
  * one.
  */
-function isInFull(of: Columns): RawBuilder<boolean> {
-  return sql`(COALESCE(${of('pending')}, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed'))`;
+function isInFull(source: Source): RawBuilder<boolean> {
+  return sql`(COALESCE(${source('pending')}, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (${source('data')} IS NOT NULL OR ${source('status')} = 'failed'))`;
 }
 
 /** Merges field by field, including those of the document type. A field that is null in the first is taken from the second. */
@@ -144,6 +134,6 @@ function unionOfExtra(a: RawBuilder<unknown>, b: RawBuilder<unknown>): RawBuilde
     sql`${left} || ${right} || ${withoutNulls(left)}`;
   const [typeOfA, typeOfB] = [sql`(${a}->'documentType')`, sql`(${b}->'documentType')`];
   return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN COALESCE(${a}, ${b})
-    ELSE ${merged(a, b)} || CASE WHEN ${typeOfA} IS NULL OR ${typeOfB} IS NULL THEN '{}'
-      ELSE jsonb_build_object('documentType', ${merged(typeOfA, typeOfB)}) END END`;
+          ELSE ${merged(a, b)} || CASE WHEN ${typeOfA} IS NULL OR ${typeOfB} IS NULL THEN '{}'
+            ELSE jsonb_build_object('documentType', ${merged(typeOfA, typeOfB)}) END END`;
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { OPTIONAL_FIELDS } from '../../core/run-fields.js';
 import type { EntryBatch, FeedFilters } from '../../sync/ports/index.js';
-import { received } from '../commit/commit-parameters.js';
+import { receivedEntries } from '../commit/received-entries.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isDeleted } from '../tables/retention.js';
 import type { QuarantineState } from '../tables/schema.js';
@@ -36,7 +36,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
   return async (feed: string, batch: EntryBatch, keptDays: number | null): Promise<readonly Comparison[]> => {
     if (batch.length === 0) return [];
     const { rows } = await sql<Comparison>`
-      WITH ${received(batch)}
+      WITH ${receivedEntries(batch)}
       SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
         run.revision AS "storedRevision",
         CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[

@@ -3,10 +3,12 @@ import { hasEscapes, textOf } from '../../core/json/ranges.js';
 import type { Slice } from '../../core/json/scan.js';
 import { JSON_BYTES } from '../../core/json/tokens.js';
 import { type FieldRule, type InterfaceField, OPTIONAL_FIELDS } from '../../core/run-fields.js';
-import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
+import type { AcceptedEntry, EntryBatch } from '../../sync/ports/index.js';
 import { booleanArray, integerArray, jsonbArray, textArray } from '../connection/array-parameter.js';
-import { LongParameter } from '../connection/long-parameter.js';
-import { identityOf } from './quarantine.js';
+import { RUN_COLUMNS } from '../tables/run-columns.js';
+
+/** Columns of `received` that describe the entry. `position` is its place on the page. */
+export const ENTRY_COLUMNS = ['scan_id', 'revision', ...RUN_COLUMNS, 'pending', 'is_answer'] as const;
 
 /** What follows an element of an array to turn it into the value of its column. */
 const CONVERSIONS: Readonly<Record<FieldRule['type'], string>> = {
@@ -18,7 +20,7 @@ const CONVERSIONS: Readonly<Record<FieldRule['type'], string>> = {
   object: '',
 };
 const FIELD_VALUES = sql.raw(
-  OPTIONAL_FIELDS.map(({ column, type }) => `${column}${CONVERSIONS[type]} AS ${column}`).join(', '),
+  OPTIONAL_FIELDS.map(({ column, type }) => `${column}${CONVERSIONS[type]} AS ${column}`).join(',\n    '),
 );
 
 /**
@@ -26,10 +28,9 @@ const FIELD_VALUES = sql.raw(
  * `data` and `extra` as JSON, a number as its digits. Texts of any length are sent as JSON too, since only PostgreSQL can
  * unescape them without another copy in memory. The collations are those of the columns: rows are locked in the order of scan ids.
  */
-export function received(batch: EntryBatch): RawBuilder<unknown> {
+export function receivedEntries(batch: EntryBatch): RawBuilder<unknown> {
   const arrays = arraysOf(batch);
-  return sql`
-received AS (
+  return sql`received AS (
   SELECT position, scan_id COLLATE "C" AS scan_id, revision, status COLLATE "C" AS status,
     environment COLLATE "C" AS environment, document_type_slug COLLATE "C" AS document_type_slug, document_type_name,
     file_name #>> '{}' AS file_name,
@@ -37,7 +38,8 @@ received AS (
     CASE WHEN partner_test_mode IS NOT NULL THEN revision END AS test_mode_revision,
     ${FIELD_VALUES},
     markdown_absent, pending COLLATE "C" AS pending, repaired, is_answer, extra
-  FROM unnest(${sql.join(Object.values(arrays))}) WITH ORDINALITY AS entry (${sql.raw(Object.keys(arrays).join(', '))}, position)
+  FROM unnest(${sql.join(Object.values(arrays))}) WITH ORDINALITY
+    AS entry (${sql.raw(Object.keys(arrays).join(', '))}, position)
 )`;
 }
 
@@ -111,22 +113,3 @@ function testModeOf({ readField, replaced }: AcceptedEntry): boolean | null {
 const { QUOTE } = JSON_BYTES;
 /** First byte of `true`. */
 const TRUE = 0x74;
-
-/** Returns a JSON array of the unusable entries, by position from 0, without their payloads. */
-export function quarantineParameter(entries: readonly QuarantineEntry[]): string {
-  return JSON.stringify(
-    entries.map((entry, position) => {
-      const { scanId, revision, reason, detail, state } = entry;
-      return { position, identity: identityOf(entry), scan_id: scanId, revision, reason, detail, state };
-    }),
-  );
-}
-
-/**
- * Returns rows of position and payload. Each payload is a separate binary parameter: in JSON it would have to be text, which is a
- * third longer, and PostgreSQL reads at most 256 MiB of text from JSON. So a payload may be as long as a response of the service.
- */
-export function payloadRows(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
-  if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;
-  return sql`(VALUES ${sql.join(entries.map(({ payload }, position) => sql`(${position}::integer, ${new LongParameter([payload])}::bytea)`))})`;
-}
