@@ -29,7 +29,7 @@ export interface CommitRow extends Partial<Omit<CommitCounts, 'stored'>> {
 }
 
 /** The columns of a response with the age of `data_complete_as_of` after the commit, and the time by the database's clock. */
-export function lag(completeAsOf: RawBuilder<Date | null>): RawBuilder<unknown> {
+export function freshnessColumns(completeAsOf: RawBuilder<Date | null>): RawBuilder<unknown> {
   return sql`extract(epoch FROM clock_timestamp() - ${completeAsOf})::double precision * 1000 AS lag_ms, ${DATABASE_MS}`;
 }
 

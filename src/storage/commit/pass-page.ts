@@ -4,27 +4,24 @@ import { timestamp } from '../connection/store-connection.js';
 import { paceColumns } from '../passes/passes.js';
 import { isHeld } from '../tables/lease-columns.js';
 import type { Tables } from '../tables/schema.js';
-import { type CommitRow, type CommitSettings, isEnd, lag } from './commit-row.js';
+import { type CommitRow, type CommitSettings, freshnessColumns, isEnd } from './commit-row.js';
 import { storedEntries } from './entries.js';
 
-/** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
-const BACKFILL_OVERLAP = sql.lit('1 hour');
-
 /**
- * Commits a page of a pass with the pass's new position and, at its end, what it proves about the feed. Both rows stay locked until
- * the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
+ * Commits a page of a pass with the pass's new position and, at its end, what it proves about the feed.
  *
- * `is_by_time`: the feed is still read by `since`, which may leave out runs of any delivery time. So when the history ends, the feed
+ * A feed that is still read by `since` may leave out runs of any delivery time. So when its history ends (`is_by_time`), the feed
  * continues where the history ended, its freshness is unknown until then, and a page of it that was requested before is fenced. A
  * backfill, which ends before the feed does, then leaves `complete_from` as it is.
  *
- * `has_gap`: the feed got its cursor after this page was requested, perhaps because a failover had lost the one before. A run that was
- * delivered in between and left out by `since` is on neither side. So a history does not end with this page, and a backfill leaves
- * `complete_from` as it is.
+ * The feed may have got its cursor after this page was requested (`has_gap`), perhaps because a failover had lost the cursor before. A
+ * run that was delivered in between and left out by `since` is on neither side. So a history does not end with this page, and a
+ * backfill leaves `complete_from` as it is.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
   const { lease, id, begunAt, from, to, until, end, feedOrigin, deliveredUpTo, entries, pace } = page;
   return sql<CommitRow>`
+-- Locks the feed and the pass: if two processes run the same pass (a leader and a command), the second writes nothing.
 WITH locked AS MATERIALIZED (
   SELECT feed.name, feed.data_complete_as_of, feed.cursor AS feed_cursor,
     feed.cursor IS NOT NULL AND feed.cursor_origin IS DISTINCT FROM ${feedOrigin}::uuid AS has_gap,
@@ -33,13 +30,16 @@ WITH locked AS MATERIALIZED (
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
   FOR NO KEY UPDATE
 ),
+
 held AS (
   SELECT name, data_complete_as_of, kind AS stored_by, kind = 'history' AND feed_cursor IS NULL AS is_by_time, has_gap
   FROM locked
   WHERE finished_at IS NULL AND cursor IS NOT DISTINCT FROM ${from}::text AND until = ${timestamp(until)}
     AND (${end === 'no'} OR kind <> 'history' OR NOT has_gap)
 ),
+
 ${storedEntries(tables, settings, lease.feed, page)},
+
 moved AS (
   UPDATE ${tables.passes} AS pass SET
     cursor = ${to}::text,
@@ -54,6 +54,8 @@ moved AS (
   RETURNING pass.*, held.is_by_time, held.has_gap,
     CASE WHEN pass.finished_at IS NULL OR NOT held.is_by_time THEN held.data_complete_as_of END AS data_complete_as_of
 ),
+
+-- At the end of the pass: what it proves about the feed.
 claimed AS (
   UPDATE ${tables.feeds} AS feed SET
     reconciled_as_of = GREATEST(feed.reconciled_as_of, moved.complete_as_of),
@@ -64,12 +66,13 @@ claimed AS (
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
       WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL AND (feed.cursor IS NULL OR moved.has_gap) THEN feed.complete_from
-      WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
+      -- A backfill must overlap with what is complete, to allow for differing clocks.
+      WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval '1 hour'
         THEN LEAST(feed.complete_from, COALESCE(moved.since, '-infinity'))
       ELSE feed.complete_from END
   FROM moved WHERE feed.name = moved.feed AND moved.finished_at IS NOT NULL
 )
 
 SELECT moved.feed AS name, counts.*, moved.finished_at IS NOT NULL AS end_claimed, moved.data_complete_as_of,
-  ${lag(sql`moved.data_complete_as_of`)} FROM moved CROSS JOIN counts`;
+  ${freshnessColumns(sql`moved.data_complete_as_of`)} FROM moved CROSS JOIN counts`;
 }

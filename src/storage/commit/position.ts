@@ -25,11 +25,13 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
     async readEarlierPositions(feed) {
       const { rows } = await sql<EarlierPositions>`
         SELECT delivered_up_to AS "deliveredUpTo", start_since AS "startSince", ARRAY(
-          SELECT cursor FROM ${tables.cursorHistory} AS noted
-          WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
-            AND NOT EXISTS (SELECT FROM ${tables.cursorHistory} AS later WHERE later.feed = noted.feed AND (
-              later.reason = 'rejected' AND later.cursor = noted.cursor
-              OR later.reason = 'rewind' AND later.id >= noted.id AND ${AHEAD_OF_TARGET}))
+          SELECT cursor FROM ${tables.cursorHistory} AS earlier
+          WHERE earlier.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
+            AND NOT EXISTS (SELECT FROM ${tables.cursorHistory} AS later WHERE later.feed = earlier.feed AND (
+              later.reason = 'rejected' AND later.cursor = earlier.cursor
+              -- The position is ahead of the target of the rewind. Everything is ahead of the start.
+              OR later.reason = 'rewind' AND later.id >= earlier.id AND NOT COALESCE(
+                earlier.id <= later.target_id OR earlier.last_delivered_at <= later.target_since, false)))
           GROUP BY cursor ORDER BY max(id) DESC LIMIT ${CURSORS_OFFERED}
         ) AS cursors
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
@@ -52,13 +54,13 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
           WHERE ${isHeld(lease)} AND cursor IS NOT DISTINCT FROM ${from}::text
           RETURNING name, delivered_up_to
         ),
-        noted AS (
+        rejected AS (
           INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
           SELECT name, ${from}::text, delivered_up_to, 'rejected' FROM moved
           RETURNING feed, id
         ),
-        pruned AS (${prunedHistory(tables, sql`noted`)})
-        SELECT id FROM noted`.execute(db);
+        pruned AS (${prunedHistory(tables, sql`rejected`)})
+        SELECT id FROM rejected`.execute(db);
       return rows.length > 0;
     },
 
@@ -70,18 +72,11 @@ export function createPositions({ db, tables }: StoreConnection, databaseClock: 
   };
 }
 
-/** Condition: the position `noted` is ahead of the target of the rewind `later`. Everything is ahead of the start. */
-const AHEAD_OF_TARGET = sql`NOT COALESCE(
-              noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
-
-/**
- * Deletes the oldest positions of the feeds in `noted`. The new ones, in `noted`, are not visible to the statement that inserts
- * them.
- */
-export function prunedHistory(tables: Tables, noted: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`DELETE FROM ${tables.cursorHistory} AS earlier USING ${noted} AS noted
-  WHERE earlier.feed = noted.feed AND earlier.id <= (
-    SELECT id FROM ${tables.cursorHistory} AS kept WHERE kept.feed = noted.feed
+/** Deletes the oldest positions of the feeds in `added`, which has the new ones: the statement that inserts them does not see them. */
+export function prunedHistory(tables: Tables, added: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`DELETE FROM ${tables.cursorHistory} AS earlier USING ${added} AS added
+  WHERE earlier.feed = added.feed AND earlier.id <= (
+    SELECT id FROM ${tables.cursorHistory} AS kept WHERE kept.feed = added.feed
     ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1
   )`;
 }

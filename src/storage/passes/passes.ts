@@ -98,8 +98,7 @@ export async function prunePasses({ db, tables }: StoreConnection, feed: string,
 
 /** Assignments to a row of a feed or a pass. */
 export function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
-  return sql`
-    entries_per_second = ${pace?.entriesPerSecond ?? null}::double precision,
+  return sql`entries_per_second = ${pace?.entriesPerSecond ?? null}::double precision,
     seconds_left = ${pace?.secondsLeft ?? null}::double precision,
     rate_measured_at = ${pace === null ? sql`NULL` : sql`clock_timestamp()`}`;
 }

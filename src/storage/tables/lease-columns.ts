@@ -46,8 +46,3 @@ export function isHeld({ feed, epoch, holder }: GrantedLease): RawBuilder<boolea
 
 /** The parts that identify a lease: values, or columns of a statement. */
 type GrantedLease = { readonly [part in 'feed' | 'epoch' | 'holder']: LeaseGrant[part] | RawBuilder<unknown> };
-
-/** Returns the columns that identify leases in rows of a statement. */
-export function leasesIn(rows: string): GrantedLease {
-  return { feed: sql.ref(`${rows}.feed`), epoch: sql.ref(`${rows}.epoch`), holder: sql.ref(`${rows}.holder`) };
-}
