@@ -1,21 +1,23 @@
 -- A page of the feed.
 WITH sent AS MATERIALIZED (
   SELECT feed, epoch, holder, from_cursor, to_cursor, end_claim, last_delivered_at,
-    to_timestamp(("polled_reached"
-      - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_reached)) / 1000) AS polled_at, to_timestamp(("delivered_reached"
-      - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_reached)) / 1000) AS delivered_at
-  FROM (VALUES ($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text, $7::timestamptz, $8::double precision, $9::double precision, $10::double precision)) AS page ("feed", "epoch", "holder", "from_cursor", "to_cursor", "end_claim", "last_delivered_at", "polled_reached", "delivered_reached", "sent_reached")
+    to_timestamp((polled_ms - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_ms)) / 1000) AS polled_at,
+    to_timestamp((complete_up_to_ms - abs(extract(epoch FROM transaction_timestamp())::double precision * 1000 - sent_ms)) / 1000) AS complete_up_to
+  FROM (VALUES ($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text, $7::timestamptz, $8::double precision, $9::double precision, $10::double precision))
+    AS page (feed, epoch, holder, from_cursor, to_cursor, end_claim, last_delivered_at, polled_ms, complete_up_to_ms, sent_ms)
 ),
+
+-- Waits for the commit before. A condition on the cursor would here be applied to the row before the wait, and would not match.
 locked AS MATERIALIZED (
   SELECT feed.name, feed.cursor, feed.delivered_up_to
-  FROM "scanfeed"."feeds" AS feed JOIN sent ON (name = "sent"."feed" AND lease_epoch = "sent"."epoch" AND COALESCE(lease_holder, '') = "sent"."holder")
-  FOR NO KEY UPDATE OF feed 
+  FROM "scanfeed"."feeds" AS feed JOIN sent ON (name = sent.feed AND lease_epoch = sent.epoch AND COALESCE(lease_holder, '') = sent.holder)
+  FOR NO KEY UPDATE OF feed
 ),
+
 held AS (
   SELECT sent.*, locked.name, locked.delivered_up_to, 'feed' AS stored_by
   FROM sent JOIN locked ON locked.name = sent.feed AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor
 ),
-
 
 received AS (
   SELECT position, scan_id COLLATE "C" AS scan_id, revision, status COLLATE "C" AS status,
@@ -23,27 +25,36 @@ received AS (
     file_name #>> '{}' AS file_name,
     COALESCE(partner_test_mode, false) AS partner_test_mode,
     CASE WHEN partner_test_mode IS NOT NULL THEN revision END AS test_mode_revision,
-    data AS data, failure_reason COLLATE "C" AS failure_reason, error #>> '{}' AS error, partner_name AS partner_name, ocr_confidence::double precision AS ocr_confidence, submitted_at::timestamptz AS submitted_at, completed_at::timestamptz AS completed_at, delivered_at::timestamptz AS delivered_at, markdown #>> '{}' AS markdown,
+    data AS data,
+    failure_reason COLLATE "C" AS failure_reason,
+    error #>> '{}' AS error,
+    partner_name AS partner_name,
+    ocr_confidence::double precision AS ocr_confidence,
+    submitted_at::timestamptz AS submitted_at,
+    completed_at::timestamptz AS completed_at,
+    delivered_at::timestamptz AS delivered_at,
+    markdown #>> '{}' AS markdown,
     markdown_absent, pending COLLATE "C" AS pending, repaired, is_answer, extra
-  FROM unnest($11::text[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::text[], $17::jsonb[], $18::boolean[], $19::jsonb[], $20::text[], $21::jsonb[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::jsonb[], $28::boolean[], $29::text[], $30::boolean[], $31::boolean[], $32::jsonb[]) WITH ORDINALITY AS entry (scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_test_mode, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, pending, repaired, is_answer, extra, position)
+  FROM unnest($11::text[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::text[], $17::jsonb[], $18::boolean[], $19::jsonb[], $20::text[], $21::jsonb[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::jsonb[], $28::boolean[], $29::text[], $30::boolean[], $31::boolean[], $32::jsonb[]) WITH ORDINALITY
+    AS entry (scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_test_mode, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, pending, repaired, is_answer, extra, position)
 ),
-
--- The highest revision of each scan on the page. others_* counts the other entries of the scan. Most pages list each scan once.
 
 candidate AS (
-  SELECT scan_id, revision, status, environment, file_name, partner_test_mode, test_mode_revision, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, pending, is_answer, false AS united, 0 AS others_same, 0 AS others_stale, 0 AS others_conflicts
-  FROM received 
+  SELECT scan_id, revision, status, environment, file_name, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, partner_test_mode, test_mode_revision, pending, is_answer,
+    false AS united, 0 AS others_same, 0 AS others_stale, 0 AS others_conflicts
+  FROM received
 ),
 
--- Each candidate with a verdict after comparison with the stored row. Entries that change nothing (same, stale) and entries of
--- deleted runs go no further, so they cost no row lock. The test mode is that of the row if no higher revision states it.
+-- Each candidate with a verdict after comparison with the stored row. The test mode is that of the row if no higher revision states it.
 judged AS MATERIALIZED (
-  SELECT candidate.scan_id, candidate.revision, candidate.status, candidate.environment, candidate.file_name, candidate.document_type_slug, candidate.document_type_name, candidate.data, candidate.failure_reason, candidate.error, candidate.partner_name, candidate.ocr_confidence, candidate.submitted_at, candidate.completed_at, candidate.delivered_at, candidate.markdown, candidate.markdown_absent, candidate.repaired, candidate.extra, candidate.is_answer, candidate.others_same, candidate.others_stale, candidate.others_conflicts, stated.*, compared.*, (stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
+  SELECT candidate.scan_id, candidate.revision, candidate.status, candidate.environment, candidate.file_name, candidate.document_type_slug, candidate.document_type_name, candidate.data, candidate.failure_reason, candidate.error, candidate.partner_name, candidate.ocr_confidence, candidate.submitted_at, candidate.completed_at, candidate.delivered_at, candidate.markdown, candidate.markdown_absent, candidate.repaired, candidate.extra, candidate.is_answer,
+    candidate.others_same, candidate.others_stale, candidate.others_conflicts,
+    stated.*, compared.*, (stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
         AND NOT (candidate.is_answer AND candidate.revision >= known.revision)) AS in_doubt, deleted.scan_id IS NOT NULL AS was_deleted,
     CASE WHEN candidate.revision = known.revision THEN candidate.pending
       ELSE CASE WHEN (stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
         AND NOT (candidate.is_answer AND candidate.revision >= known.revision)) AND candidate.status = 'completed' AND (COALESCE(candidate.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (candidate.data IS NOT NULL OR candidate.status = 'failed')) THEN 'test_mode_unknown'
+          AND (candidate.data IS NOT NULL OR candidate.status = 'failed')) THEN 'test_mode_unknown'
       ELSE candidate.pending END END AS pending,
     CASE
       WHEN candidate.revision < known.revision AND compared.restates THEN 'restates'
@@ -53,28 +64,39 @@ judged AS MATERIALIZED (
       WHEN candidate.revision > known.revision THEN 'newer'
       WHEN candidate.revision < known.revision THEN 'stale'
       WHEN (
-    candidate.environment = 'test' AND known.environment <> 'test' OR compared.restates
-    OR NOT compared.contradicts AND (
-      known.document_type_slug IS NULL AND candidate.document_type_slug IS NOT NULL OR known.document_type_name IS NULL AND candidate.document_type_name IS NOT NULL OR known.data IS NULL AND candidate.data IS NOT NULL OR known.failure_reason IS NULL AND candidate.failure_reason IS NOT NULL OR known.error IS NULL AND candidate.error IS NOT NULL OR known.partner_name IS NULL AND candidate.partner_name IS NOT NULL OR known.ocr_confidence IS NULL AND candidate.ocr_confidence IS NOT NULL OR known.submitted_at IS NULL AND candidate.submitted_at IS NOT NULL OR known.completed_at IS NULL AND candidate.completed_at IS NOT NULL OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL OR known.markdown IS NULL AND candidate.markdown IS NOT NULL
-      OR candidate.markdown_absent AND NOT known.markdown_absent AND known.markdown IS NULL
-      OR candidate.repaired AND NOT known.repaired
-      OR candidate.extra IS DISTINCT FROM known.extra AND CASE WHEN known.extra IS NULL OR candidate.extra IS NULL THEN COALESCE(known.extra, candidate.extra)
-    ELSE known.extra || candidate.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(known.extra) WHERE value <> 'null') || CASE WHEN (known.extra->'documentType') IS NULL OR (candidate.extra->'documentType') IS NULL THEN '{}'
-      ELSE jsonb_build_object('documentType', (known.extra->'documentType') || (candidate.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((known.extra->'documentType')) WHERE value <> 'null')) END END IS DISTINCT FROM known.extra)
-    OR known.pending_reason IS DISTINCT FROM CASE WHEN (COALESCE(known.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (known.data IS NOT NULL OR known.status = 'failed')) OR (COALESCE(candidate.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (candidate.data IS NOT NULL OR candidate.status = 'failed')) AND NOT compared.contradicts
-    THEN CASE WHEN (stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
+        candidate.environment = 'test' AND known.environment <> 'test'
+        OR compared.restates
+        OR NOT compared.contradicts AND (
+          known.document_type_slug IS NULL AND candidate.document_type_slug IS NOT NULL
+          OR known.document_type_name IS NULL AND candidate.document_type_name IS NOT NULL
+          OR known.data IS NULL AND candidate.data IS NOT NULL
+          OR known.failure_reason IS NULL AND candidate.failure_reason IS NOT NULL
+          OR known.error IS NULL AND candidate.error IS NOT NULL
+          OR known.partner_name IS NULL AND candidate.partner_name IS NOT NULL
+          OR known.ocr_confidence IS NULL AND candidate.ocr_confidence IS NOT NULL
+          OR known.submitted_at IS NULL AND candidate.submitted_at IS NOT NULL
+          OR known.completed_at IS NULL AND candidate.completed_at IS NOT NULL
+          OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL
+          OR known.markdown IS NULL AND candidate.markdown IS NOT NULL
+          OR candidate.markdown_absent AND NOT known.markdown_absent AND known.markdown IS NULL
+          OR candidate.repaired AND NOT known.repaired
+          OR candidate.extra IS DISTINCT FROM known.extra AND CASE WHEN known.extra IS NULL OR candidate.extra IS NULL THEN COALESCE(known.extra, candidate.extra)
+          ELSE known.extra || candidate.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(known.extra) WHERE value <> 'null') || CASE WHEN (known.extra->'documentType') IS NULL OR (candidate.extra->'documentType') IS NULL THEN '{}'
+            ELSE jsonb_build_object('documentType', (known.extra->'documentType') || (candidate.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((known.extra->'documentType')) WHERE value <> 'null')) END END IS DISTINCT FROM known.extra)
+        OR known.pending_reason IS DISTINCT FROM CASE WHEN (COALESCE(known.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (known.data IS NOT NULL OR known.status = 'failed')) OR (COALESCE(candidate.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (candidate.data IS NOT NULL OR candidate.status = 'failed')) AND NOT compared.contradicts
+          THEN CASE WHEN (stated.partner_test_mode AND stated.test_mode_revision < GREATEST(candidate.revision, known.revision)
         AND NOT (candidate.is_answer AND candidate.revision >= known.revision)) AND known.status = 'completed' AND (known.pending_reason IS NOT NULL OR compared.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(known.pending_reason, CASE WHEN NOT compared.contradicts THEN candidate.pending END) END) THEN 'completes'
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(known.pending_reason, CASE WHEN NOT compared.contradicts THEN candidate.pending END) END) THEN 'completes'
       ELSE 'same'
     END AS verdict,
     -- Entries that were united with the stored row were compared with it already.
-    COALESCE(NOT united AND candidate.revision = known.revision
+    COALESCE(NOT candidate.united AND candidate.revision = known.revision
       AND (compared.contradicts OR (known.environment <> candidate.environment
-    OR COALESCE(known.test_mode_revision = candidate.test_mode_revision, false)
-      AND known.partner_test_mode <> candidate.partner_test_mode)), false) AS conflicting
+        OR COALESCE(known.test_mode_revision = candidate.test_mode_revision, false)
+          AND known.partner_test_mode <> candidate.partner_test_mode)), false) AS conflicting
   FROM candidate
   -- LIMIT makes PostgreSQL look up each scan by the index, also with a plan that was made when the tables were empty.
   LEFT JOIN LATERAL (
@@ -87,9 +109,9 @@ judged AS MATERIALIZED (
   CROSS JOIN LATERAL (
     SELECT candidate.revision < known.revision
         OR candidate.revision = known.revision AND COALESCE(
-    known.status <> candidate.status OR known.document_type_slug <> candidate.document_type_slug OR known.failure_reason <> candidate.failure_reason OR known.error <> candidate.error
-    -- Fast path: usually byte-identical.
-    OR NOT ROW(known.data)::record OPERATOR(pg_catalog.*=) ROW(candidate.data)::record AND known.data <> candidate.data, false) AS contradicts,
+        known.status <> candidate.status OR known.document_type_slug <> candidate.document_type_slug OR known.failure_reason <> candidate.failure_reason OR known.error <> candidate.error
+        -- Fast path: usually byte-identical.
+        OR NOT ROW(known.data)::record OPERATOR(pg_catalog.*=) ROW(candidate.data)::record AND known.data <> candidate.data, false) AS contradicts,
       COALESCE((candidate.test_mode_revision, candidate.partner_test_mode)
     > (COALESCE(known.test_mode_revision, 0), known.partner_test_mode), false) AS restates
     OFFSET 0
@@ -112,21 +134,24 @@ number_lock AS MATERIALIZED (
 -- waiting for another writer, PostgreSQL checks the revision again on the current row. Stored rows are locked in the order
 -- of their scan ids, so that writers do not deadlock. New scans need no order, and sorting costs time.
 stored AS (
-  INSERT INTO "scanfeed"."runs" AS run (scan_id, first_synced_at, revision, status, environment, file_name, partner_test_mode, test_mode_revision, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for, feed, stored_by, synced_at, change_seq)
-  SELECT scan_id, statement_timestamp(), revision, status, environment, file_name, partner_test_mode, test_mode_revision, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra,
-    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
-    pending,
-    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
+  INSERT INTO "scanfeed"."runs" AS run (scan_id, first_synced_at, revision, status, environment, file_name, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, partner_test_mode, test_mode_revision, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for, feed, stored_by, synced_at, change_seq)
+  SELECT scan_id, statement_timestamp() AS first_synced_at, revision, status, environment, file_name, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, partner_test_mode, test_mode_revision,
+    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END AS result_state,
+    pending AS pending_reason,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END AS pending_since,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp()
-      + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE $33 END * interval '1 millisecond' END,
-    0, NULL, $34, (SELECT stored_by FROM held), statement_timestamp(), nextval('"scanfeed".change_seq'::regclass)
+      + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE $33 END * interval '1 millisecond' END AS next_try_at,
+    0 AS attempts, NULL AS pending_for,
+    $34 AS feed, (SELECT stored_by FROM held), statement_timestamp() AS synced_at, nextval('"scanfeed".change_seq'::regclass) AS change_seq
   FROM (
     SELECT * FROM judged WHERE verdict = 'new'
     UNION ALL
     (SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id)
   ) AS judged
   WHERE EXISTS (SELECT FROM number_lock) -- a join would keep a copy of all rows
-  ON CONFLICT (scan_id) DO UPDATE SET (revision, status, environment, file_name, partner_test_mode, test_mode_revision, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for, feed, stored_by, synced_at, change_seq) = ROW (excluded.revision, excluded.status, excluded.environment, excluded.file_name, excluded.partner_test_mode, excluded.test_mode_revision, excluded.document_type_slug, excluded.document_type_name, excluded.data, excluded.failure_reason, excluded.error, excluded.partner_name, excluded.ocr_confidence, excluded.submitted_at, excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.markdown_absent, excluded.repaired, excluded.extra, excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at, excluded.attempts, excluded.pending_for, excluded.feed, excluded.stored_by, excluded.synced_at, excluded.change_seq)
+  ON CONFLICT (scan_id) DO UPDATE SET
+    (revision, status, environment, file_name, document_type_slug, document_type_name, data, failure_reason, error, partner_name, ocr_confidence, submitted_at, completed_at, delivered_at, markdown, markdown_absent, repaired, extra, partner_test_mode, test_mode_revision, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for, feed, stored_by, synced_at, change_seq)
+    = ROW (excluded.revision, excluded.status, excluded.environment, excluded.file_name, excluded.document_type_slug, excluded.document_type_name, excluded.data, excluded.failure_reason, excluded.error, excluded.partner_name, excluded.ocr_confidence, excluded.submitted_at, excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.markdown_absent, excluded.repaired, excluded.extra, excluded.partner_test_mode, excluded.test_mode_revision, excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at, excluded.attempts, excluded.pending_for, excluded.feed, excluded.stored_by, excluded.synced_at, excluded.change_seq)
   WHERE excluded.revision > run.revision AND NOT COALESCE((run.test_mode_revision, run.partner_test_mode)
     > (COALESCE(excluded.test_mode_revision, 0), excluded.partner_test_mode), false)
   RETURNING run.scan_id, run.first_synced_at = statement_timestamp() AS inserted
@@ -136,72 +161,101 @@ stored AS (
 -- do not state it. Another writer may have changed the row since it was judged.
 filled AS (
   UPDATE "scanfeed"."runs" AS run SET
-    "document_type_slug" = COALESCE(run.document_type_slug, CASE WHEN NOT judged.contradicts THEN judged.document_type_slug END), "document_type_name" = COALESCE(run.document_type_name, CASE WHEN NOT judged.contradicts THEN judged.document_type_name END), "data" = COALESCE(run.data, CASE WHEN NOT judged.contradicts THEN judged.data END), "failure_reason" = COALESCE(run.failure_reason, CASE WHEN NOT judged.contradicts THEN judged.failure_reason END), "error" = COALESCE(run.error, CASE WHEN NOT judged.contradicts THEN judged.error END), "partner_name" = COALESCE(run.partner_name, CASE WHEN NOT judged.contradicts THEN judged.partner_name END), "ocr_confidence" = COALESCE(run.ocr_confidence, CASE WHEN NOT judged.contradicts THEN judged.ocr_confidence END), "submitted_at" = COALESCE(run.submitted_at, CASE WHEN NOT judged.contradicts THEN judged.submitted_at END), "completed_at" = COALESCE(run.completed_at, CASE WHEN NOT judged.contradicts THEN judged.completed_at END), "delivered_at" = COALESCE(run.delivered_at, CASE WHEN NOT judged.contradicts THEN judged.delivered_at END), "markdown" = COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END), "status" = run.status, "file_name" = run.file_name, "environment" = CASE WHEN judged.environment = 'test' AND judged.revision >= run.revision THEN 'test' ELSE run.environment END, "partner_test_mode" = CASE WHEN judged.restates THEN judged.partner_test_mode ELSE run.partner_test_mode END, "test_mode_revision" = CASE WHEN judged.restates THEN judged.test_mode_revision ELSE run.test_mode_revision END, "markdown_absent" = ((run.markdown_absent OR judged.markdown_absent AND NOT judged.contradicts)
-      AND COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END) IS NULL), "repaired" = (run.repaired OR judged.repaired AND NOT judged.contradicts), "extra" = CASE WHEN judged.contradicts THEN run.extra ELSE CASE WHEN run.extra IS NULL OR judged.extra IS NULL THEN COALESCE(run.extra, judged.extra)
-    ELSE run.extra || judged.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(run.extra) WHERE value <> 'null') || CASE WHEN (run.extra->'documentType') IS NULL OR (judged.extra->'documentType') IS NULL THEN '{}'
-      ELSE jsonb_build_object('documentType', (run.extra->'documentType') || (judged.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((run.extra->'documentType')) WHERE value <> 'null')) END END END,
+    "document_type_slug" = COALESCE(run.document_type_slug, CASE WHEN NOT judged.contradicts THEN judged.document_type_slug END),
+    "document_type_name" = COALESCE(run.document_type_name, CASE WHEN NOT judged.contradicts THEN judged.document_type_name END),
+    "data" = COALESCE(run.data, CASE WHEN NOT judged.contradicts THEN judged.data END),
+    "failure_reason" = COALESCE(run.failure_reason, CASE WHEN NOT judged.contradicts THEN judged.failure_reason END),
+    "error" = COALESCE(run.error, CASE WHEN NOT judged.contradicts THEN judged.error END),
+    "partner_name" = COALESCE(run.partner_name, CASE WHEN NOT judged.contradicts THEN judged.partner_name END),
+    "ocr_confidence" = COALESCE(run.ocr_confidence, CASE WHEN NOT judged.contradicts THEN judged.ocr_confidence END),
+    "submitted_at" = COALESCE(run.submitted_at, CASE WHEN NOT judged.contradicts THEN judged.submitted_at END),
+    "completed_at" = COALESCE(run.completed_at, CASE WHEN NOT judged.contradicts THEN judged.completed_at END),
+    "delivered_at" = COALESCE(run.delivered_at, CASE WHEN NOT judged.contradicts THEN judged.delivered_at END),
+    "markdown" = COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END),
+    "status" = run.status,
+    "file_name" = run.file_name,
+    "environment" = CASE WHEN judged.environment = 'test' AND judged.revision >= run.revision THEN 'test' ELSE run.environment END,
+    "partner_test_mode" = CASE WHEN judged.restates THEN judged.partner_test_mode ELSE run.partner_test_mode END,
+    "test_mode_revision" = CASE WHEN judged.restates THEN judged.test_mode_revision ELSE run.test_mode_revision END,
+    "markdown_absent" = ((run.markdown_absent OR judged.markdown_absent AND NOT judged.contradicts)
+      AND COALESCE(run.markdown, CASE WHEN NOT judged.contradicts THEN judged.markdown END) IS NULL),
+    "repaired" = (run.repaired OR judged.repaired AND NOT judged.contradicts),
+    "extra" = CASE WHEN judged.contradicts THEN run.extra ELSE CASE WHEN run.extra IS NULL OR judged.extra IS NULL THEN COALESCE(run.extra, judged.extra)
+          ELSE run.extra || judged.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(run.extra) WHERE value <> 'null') || CASE WHEN (run.extra->'documentType') IS NULL OR (judged.extra->'documentType') IS NULL THEN '{}'
+            ELSE jsonb_build_object('documentType', (run.extra->'documentType') || (judged.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((run.extra->'documentType')) WHERE value <> 'null')) END END END,
     result_state = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NULL THEN 'complete' ELSE 'pending' END,
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NULL THEN 'complete' ELSE 'pending' END,
     pending_reason = CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END,
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END,
     pending_since = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN COALESCE(run.pending_since, statement_timestamp()) END,
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN COALESCE(run.pending_since, statement_timestamp()) END,
     next_try_at = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN COALESCE(run.next_try_at, statement_timestamp()
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN COALESCE(run.next_try_at, statement_timestamp()
       + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE $35 END * interval '1 millisecond') END,
     attempts = COALESCE(CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN run.attempts END, 0),
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NOT NULL THEN run.attempts END, 0),
     pending_for = CASE WHEN CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
     feed = CASE WHEN judged.verdict = 'completes' THEN $36 ELSE run.feed END,
     synced_at = statement_timestamp(),
     change_seq = nextval('"scanfeed".change_seq'::regclass)
   FROM number_lock CROSS JOIN judged
   WHERE judged.verdict IN ('completes', 'restates') AND run.scan_id = judged.scan_id AND CASE judged.verdict
     WHEN 'completes' THEN run.revision = judged.revision AND COALESCE(
-    run.status <> judged.status OR run.document_type_slug <> judged.document_type_slug OR run.failure_reason <> judged.failure_reason OR run.error <> judged.error
-    -- Fast path: usually byte-identical.
-    OR NOT ROW(run.data)::record OPERATOR(pg_catalog.*=) ROW(judged.data)::record AND run.data <> judged.data, false) = judged.contradicts
+        run.status <> judged.status OR run.document_type_slug <> judged.document_type_slug OR run.failure_reason <> judged.failure_reason OR run.error <> judged.error
+        -- Fast path: usually byte-identical.
+        OR NOT ROW(run.data)::record OPERATOR(pg_catalog.*=) ROW(judged.data)::record AND run.data <> judged.data, false) = judged.contradicts
       AND NOT COALESCE((run.test_mode_revision, run.partner_test_mode)
     > (COALESCE(judged.test_mode_revision, 0), judged.partner_test_mode), false) AND (
-    judged.environment = 'test' AND run.environment <> 'test' OR judged.restates
-    OR NOT judged.contradicts AND (
-      run.document_type_slug IS NULL AND judged.document_type_slug IS NOT NULL OR run.document_type_name IS NULL AND judged.document_type_name IS NOT NULL OR run.data IS NULL AND judged.data IS NOT NULL OR run.failure_reason IS NULL AND judged.failure_reason IS NOT NULL OR run.error IS NULL AND judged.error IS NOT NULL OR run.partner_name IS NULL AND judged.partner_name IS NOT NULL OR run.ocr_confidence IS NULL AND judged.ocr_confidence IS NOT NULL OR run.submitted_at IS NULL AND judged.submitted_at IS NOT NULL OR run.completed_at IS NULL AND judged.completed_at IS NOT NULL OR run.delivered_at IS NULL AND judged.delivered_at IS NOT NULL OR run.markdown IS NULL AND judged.markdown IS NOT NULL
-      OR judged.markdown_absent AND NOT run.markdown_absent AND run.markdown IS NULL
-      OR judged.repaired AND NOT run.repaired
-      OR judged.extra IS DISTINCT FROM run.extra AND CASE WHEN run.extra IS NULL OR judged.extra IS NULL THEN COALESCE(run.extra, judged.extra)
-    ELSE run.extra || judged.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(run.extra) WHERE value <> 'null') || CASE WHEN (run.extra->'documentType') IS NULL OR (judged.extra->'documentType') IS NULL THEN '{}'
-      ELSE jsonb_build_object('documentType', (run.extra->'documentType') || (judged.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((run.extra->'documentType')) WHERE value <> 'null')) END END IS DISTINCT FROM run.extra)
-    OR run.pending_reason IS DISTINCT FROM CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
-    AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
-    THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
-      THEN 'test_mode_unknown' END
-    ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END)
+        judged.environment = 'test' AND run.environment <> 'test'
+        OR judged.restates
+        OR NOT judged.contradicts AND (
+          run.document_type_slug IS NULL AND judged.document_type_slug IS NOT NULL
+          OR run.document_type_name IS NULL AND judged.document_type_name IS NOT NULL
+          OR run.data IS NULL AND judged.data IS NOT NULL
+          OR run.failure_reason IS NULL AND judged.failure_reason IS NOT NULL
+          OR run.error IS NULL AND judged.error IS NOT NULL
+          OR run.partner_name IS NULL AND judged.partner_name IS NOT NULL
+          OR run.ocr_confidence IS NULL AND judged.ocr_confidence IS NOT NULL
+          OR run.submitted_at IS NULL AND judged.submitted_at IS NOT NULL
+          OR run.completed_at IS NULL AND judged.completed_at IS NOT NULL
+          OR run.delivered_at IS NULL AND judged.delivered_at IS NOT NULL
+          OR run.markdown IS NULL AND judged.markdown IS NOT NULL
+          OR judged.markdown_absent AND NOT run.markdown_absent AND run.markdown IS NULL
+          OR judged.repaired AND NOT run.repaired
+          OR judged.extra IS DISTINCT FROM run.extra AND CASE WHEN run.extra IS NULL OR judged.extra IS NULL THEN COALESCE(run.extra, judged.extra)
+          ELSE run.extra || judged.extra || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(run.extra) WHERE value <> 'null') || CASE WHEN (run.extra->'documentType') IS NULL OR (judged.extra->'documentType') IS NULL THEN '{}'
+            ELSE jsonb_build_object('documentType', (run.extra->'documentType') || (judged.extra->'documentType') || (SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each((run.extra->'documentType')) WHERE value <> 'null')) END END IS DISTINCT FROM run.extra)
+        OR run.pending_reason IS DISTINCT FROM CASE WHEN (COALESCE(run.pending_reason, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (run.data IS NOT NULL OR run.status = 'failed')) OR (COALESCE(judged.pending, 'test_mode_unknown') = 'test_mode_unknown'
+          AND (judged.data IS NOT NULL OR judged.status = 'failed')) AND NOT judged.contradicts
+          THEN CASE WHEN judged.in_doubt AND run.status = 'completed' AND (run.pending_reason IS NOT NULL OR judged.restates)
+            THEN 'test_mode_unknown' END
+          ELSE COALESCE(run.pending_reason, CASE WHEN NOT judged.contradicts THEN judged.pending END) END)
     ELSE run.revision > judged.revision AND COALESCE((judged.test_mode_revision, judged.partner_test_mode)
     > (COALESCE(run.test_mode_revision, 0), run.partner_test_mode), false) END
   RETURNING run.scan_id
@@ -223,36 +277,37 @@ restored AS (
     AND deleted.scan_id = judged.scan_id
 ),
 
--- The unusable entries, one per identity: preferably one that is not stored in any form, else the original of a stored one.
+-- The unusable entries. An entry is superseded if its revision or a higher one is stored, or stored by this statement. Each identity
+-- is kept once: preferably as an entry that is not stored in any form, else as the original of a repaired one.
 unusable AS MATERIALIZED (
   SELECT DISTINCT ON (identity) *
   FROM (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
-        WHERE judged.scan_id = sent.scan_id AND judged.revision >= sent.revision AND judged.verdict <> 'deleted')
-      OR EXISTS (SELECT FROM "scanfeed"."runs" AS run WHERE run.scan_id = sent.scan_id AND run.revision >= sent.revision)
+        WHERE judged.scan_id = entry.scan_id AND judged.revision >= entry.revision AND judged.verdict <> 'deleted')
+      OR EXISTS (SELECT FROM "scanfeed"."runs" AS run WHERE run.scan_id = entry.scan_id AND run.revision >= entry.revision)
     ) AS superseded
-    FROM jsonb_to_recordset($37::jsonb) AS sent (
+    FROM jsonb_to_recordset($37::jsonb) AS entry (
       position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
     WHERE NOT EXISTS (SELECT FROM "scanfeed"."deleted_runs" AS deleted
-      WHERE deleted.scan_id = sent.scan_id AND (deleted.scan_id IS NOT NULL
-        AND (deleted.revision IS NULL OR sent.revision <= deleted.revision)))
-  ) AS sent
+      WHERE deleted.scan_id = entry.scan_id AND (deleted.scan_id IS NOT NULL
+        AND (deleted.revision IS NULL OR entry.revision <= deleted.revision)))
+  ) AS entry
   ORDER BY identity, superseded, state
 ),
 
--- Stores each identity once. An entry whose revision, or a higher one, is stored is not open.
+-- Stores the unusable entries, or counts that they were delivered again. A superseded entry is not open.
 quarantined AS (
   INSERT INTO "scanfeed"."quarantine" AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
-  SELECT $38, identity, scan_id, revision, reason, detail, sent.payload,
+  SELECT $38, identity, scan_id, revision, reason, detail, payload,
     CASE WHEN superseded THEN 'discarded' ELSE state END
-  FROM unusable JOIN (VALUES ($39::integer, $40::bytea)) AS sent (position, payload) USING (position)
+  FROM unusable JOIN (VALUES ($39::integer, $40::bytea)) AS payloads (position, payload) USING (position)
   WHERE EXISTS (SELECT FROM held)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
     times_seen = known.times_seen + 1,
-    -- The open entry is now stored after a repair: keep this original.
+    -- If the open entry is now stored after a repair, its original is kept.
     (reason, detail, payload) = ROW (
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.reason ELSE known.reason END,
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.detail ELSE known.detail END,
@@ -271,7 +326,7 @@ closed AS (
     AND open.identity NOT IN (SELECT identity FROM unusable)
 ),
 
--- The last column fails the statement.
+-- What the parts above did. The last column fails the statement.
 counts AS MATERIALIZED (
   SELECT
     (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
@@ -282,7 +337,7 @@ counts AS MATERIALIZED (
     (SELECT json_agg(scan_id) FROM stored) AS stored,
     EXISTS (SELECT FROM stored) OR EXISTS (SELECT FROM filled)
       OR EXISTS (SELECT FROM quarantined WHERE is_new AND state <> 'repaired') AS brings_new,
-    CASE WHEN EXISTS (SELECT FROM overtaken) THEN "scanfeed"."refuse_overtaken"() END AS refused
+    CASE WHEN EXISTS (SELECT FROM overtaken) THEN "scanfeed"."refuse_overtaken"() END AS overtaken
   FROM held CROSS JOIN (
     SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
       COALESCE(sum((verdict IN ('stale', 'deleted'))::int + others_stale), 0)::int AS stale,
@@ -291,6 +346,8 @@ counts AS MATERIALIZED (
   ) AS judged_counts
 ),
 
+-- Commits that overlap may each add a checkpoint. It has the last delivery of its own page: the feed may have read further before it
+-- was rewound.
 checkpoint AS (
   INSERT INTO "scanfeed"."cursor_history" (feed, cursor, last_delivered_at, reason)
   SELECT name, to_cursor, COALESCE(last_delivered_at, delivered_up_to), 'checkpoint'
@@ -300,13 +357,15 @@ checkpoint AS (
   ) < clock_timestamp() - interval '5 minutes'
   RETURNING feed, id
 ),
+
 pruned AS (
-  DELETE FROM "scanfeed"."cursor_history" AS earlier USING checkpoint AS noted
-  WHERE earlier.feed = noted.feed AND earlier.id <= (
-    SELECT id FROM "scanfeed"."cursor_history" AS kept WHERE kept.feed = noted.feed
+  DELETE FROM "scanfeed"."cursor_history" AS earlier USING checkpoint AS added
+  WHERE earlier.feed = added.feed AND earlier.id <= (
+    SELECT id FROM "scanfeed"."cursor_history" AS kept WHERE kept.feed = added.feed
     ORDER BY id DESC OFFSET 300 - 1 LIMIT 1
   )
 ),
+
 moved AS (
   UPDATE "scanfeed"."feeds" AS feed SET
     cursor = held.to_cursor,
@@ -317,8 +376,11 @@ moved AS (
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),
     last_poll_at = held.polled_at,
     last_commit_at = clock_timestamp(),
-    data_complete_as_of = GREATEST(CASE WHEN held.from_cursor IS NOT NULL OR feed.resume_since IS NULL
-      THEN CASE WHEN (held.end_claim = 'yes' OR held.end_claim = 'ifNothingNew' AND NOT counts.brings_new) THEN held.polled_at ELSE held.delivered_at END END, CASE WHEN GREATEST(feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
+    -- A page that was requested by the time of a rewind proves nothing: it may leave out runs of any delivery time.
+    data_complete_as_of = GREATEST(
+      CASE WHEN held.from_cursor IS NOT NULL OR feed.resume_since IS NULL
+        THEN CASE WHEN (held.end_claim = 'yes' OR held.end_claim = 'ifNothingNew' AND NOT counts.brings_new) THEN held.polled_at ELSE held.complete_up_to END END,
+      CASE WHEN GREATEST(feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
       THEN feed.data_complete_as_of END)
   FROM held CROSS JOIN counts
   WHERE feed.name = held.name
