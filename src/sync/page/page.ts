@@ -55,7 +55,7 @@ export interface PossibleEnd {
 
 /**
  * What follows a page. `unclear`: it may be the end; a later request for the same position decides. `stuck`: its cursor does
- * not lead further. `fenced`: nothing was stored, because the lease was lost, or another position is stored.
+ * not lead further. `fenced`: nothing was stored (`Fenced`).
  */
 export type Next = 'more' | 'end' | 'unclear' | 'stuck' | 'fenced';
 

@@ -56,7 +56,7 @@ export interface Committed {
   readonly endClaimed: boolean;
 }
 
-/** Nothing was written, because another process took the feed or the stored position is not the expected one. */
+/** Nothing was written: the stored epoch, holder or position is not that of the commit. Another process took the feed, or moved it. */
 export interface Fenced {
   readonly kind: 'fenced';
 }

@@ -150,12 +150,9 @@ export interface PositionStore {
 
 /** Commits entries. */
 export interface CommitStore {
-  /**
-   * Stores all of the page or nothing. Returns `fenced` if the stored epoch, holder or cursor is not the given one: after a page was
-   * committed, another commit from the same cursor is fenced.
-   */
+  /** Stores all of the page or nothing. After a page was committed, another commit from the same cursor is fenced. */
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
-  /** Returns `fenced` as well if the pass has another position, has ended, or was lost with the last commits of the database. */
+  /** Is also fenced if the pass has ended, or was lost with the last commits of the database. */
   commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /**
    * Writes the entries and rolls back. Rejects with a `Failure` of action `reject` if PostgreSQL refuses one of their
