@@ -41,7 +41,7 @@ function heldFeeds(tables: Tables, sent: RawBuilder<unknown>, lock: RawBuilder<u
   ${sent}
 ),
 
--- Waits for the commit before. A condition on the cursor would here be applied to the row before the wait, and would not match.
+-- May wait for the commit before. A condition on the cursor would be applied here to the row before the wait, and would not match.
 locked AS MATERIALIZED (
   SELECT feed.name, feed.cursor, feed.delivered_up_to
   FROM ${tables.feeds} AS feed JOIN sent ON ${isHeld(SENT_LEASE)}

@@ -89,16 +89,12 @@ function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceFie
     : { json, start: start + 1, end: end - 1 };
 }
 
-interface DocumentType {
-  readonly slug: string | null;
-  readonly name: string | null;
-}
+type DocumentType = Readonly<Record<'slug' | 'name', string | null>>;
 
 /** A name can be long, so it is only a string while it is sent. Other fields of the document type are not kept in memory. */
 function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
   const value = readField('documentType');
-  const { slug = null, name = null }: Partial<DocumentType> =
-    value === null ? {} : JSON.parse(textOf(value.json, value));
+  const { slug = null, name = null }: Partial<DocumentType> = value ? JSON.parse(textOf(value.json, value)) : {};
   return { slug, name };
 }
 

@@ -22,10 +22,7 @@ export function storedRow(alias: string): Source {
 
 /** What is known of two sources, as SQL conditions that are cheap to repeat. */
 export interface Comparison {
-  /**
-   * The later source contradicts the earlier one, or has a lower revision. It then adds only the test mode, and in the former case safer
-   * values.
-   */
+  /** The later source has a lower revision and adds only its test mode, or contradicts the earlier one and adds only that and safer values. */
   readonly contradicts: RawBuilder<unknown>;
   /** The later source states another test mode: see `restatesTestMode`. */
   readonly restates: RawBuilder<unknown>;
@@ -33,18 +30,16 @@ export interface Comparison {
   readonly inDoubt: RawBuilder<unknown>;
 }
 
+type Union = Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>>;
+
 /** Returns each column of the union, for a select list. */
-export function unionOf(
-  a: Source,
-  b: Source,
-  comparison: Comparison,
-): Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>> {
+export function unionOf(a: Source, b: Source, comparison: Comparison): Union {
   const { contradicts, restates } = comparison;
   const unless = (value: RawBuilder<unknown>) => sql`CASE WHEN NOT ${contradicts} THEN ${value} END`;
   const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
   const latest = (name: RunColumn) => sql`CASE WHEN ${restates} THEN ${b(name)} ELSE ${a(name)} END`;
   return {
-    ...(Object.fromEntries(firstValues) as Record<(typeof FIRST_VALUE_COLUMNS)[number], RawBuilder<unknown>>),
+    ...(Object.fromEntries(firstValues) as Pick<Union, (typeof FIRST_VALUE_COLUMNS)[number]>),
     status: a('status'),
     file_name: a('file_name'),
     environment: sql`CASE WHEN ${b('environment')} = 'test' AND ${b('revision')} >= ${a('revision')} THEN 'test' ELSE ${a('environment')} END`,
@@ -97,9 +92,7 @@ export function contradiction(a: Source, b: Source): RawBuilder<boolean> {
         OR NOT ROW(${a('data')})::record OPERATOR(pg_catalog.*=) ROW(${b('data')})::record AND ${differ('data')}, false)`;
 }
 
-/**
- * Condition: two sources disagree about the environment or the test mode. The safe value is stored and the conflict is counted.
- */
+/** Condition: two sources disagree about the environment or the test mode. The safe value is stored and the conflict is counted. */
 export function steeringDiffers(a: Source, b: Source): RawBuilder<boolean> {
   return sql`(${a('environment')} <> ${b('environment')}
         OR COALESCE(${a('test_mode_revision')} = ${b('test_mode_revision')}, false)
@@ -117,10 +110,7 @@ function unionOfPending(a: Source, b: Source, { contradicts, restates, inDoubt }
           ELSE COALESCE(${a('pending')}, CASE WHEN NOT ${contradicts} THEN ${b('pending')} END) END`;
 }
 
-/**
- * Condition: the source has the full result, perhaps with a test mode in doubt. A completed run without usable data does not count as
- * one.
- */
+/** Condition: the source has the full result, perhaps with a test mode in doubt. A completed run needs usable data for that. */
 function isInFull(source: Source): RawBuilder<boolean> {
   return sql`(COALESCE(${source('pending')}, 'test_mode_unknown') = 'test_mode_unknown'
           AND (${source('data')} IS NOT NULL OR ${source('status')} = 'failed'))`;

@@ -7,7 +7,7 @@ WITH sent AS MATERIALIZED (
     AS page (feed, epoch, holder, from_cursor, to_cursor, end_claim, last_delivered_at, polled_ms, complete_up_to_ms, sent_ms)
 ),
 
--- Waits for the commit before. A condition on the cursor would here be applied to the row before the wait, and would not match.
+-- May wait for the commit before. A condition on the cursor would be applied here to the row before the wait, and would not match.
 locked AS MATERIALIZED (
   SELECT feed.name, feed.cursor, feed.delivered_up_to
   FROM "scanfeed"."feeds" AS feed JOIN sent ON (name = sent.feed AND lease_epoch = sent.epoch AND COALESCE(lease_holder, '') = sent.holder)
