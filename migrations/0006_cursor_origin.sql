@@ -6,6 +6,11 @@
 ALTER TABLE :"schema".feeds ADD COLUMN cursor_origin uuid NOT NULL DEFAULT gen_random_uuid();
 COMMENT ON COLUMN :"schema".feeds.cursor_origin IS 'Identifies an unbroken series of cursors: it changes when the feed gets a cursor while it has none';
 
+-- A backfill makes a feed that began at a time complete from an earlier time only if it has read everything that the feed read by time.
+ALTER TABLE :"schema".feeds ADD COLUMN read_by_time_until timestamptz;
+UPDATE :"schema".feeds SET read_by_time_until = clock_timestamp() WHERE start_since IS NOT NULL;
+COMMENT ON COLUMN :"schema".feeds.read_by_time_until IS 'Delivery time up to which the feed was last read without a cursor, by a time, which may leave out runs; null: never';
+
 -- Comments that were incomplete or hard to understand.
 COMMENT ON COLUMN :"schema".judged_runs.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';
 COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';

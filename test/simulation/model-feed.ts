@@ -11,6 +11,7 @@ export interface ModelFeed {
   cursor: string | null;
   /** Of its cursor. */
   origin: string;
+  readByTimeUntil: number | null;
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
   /** The latest delivery time read since the last rewind. */
@@ -54,6 +55,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     keepHistory,
     cursor: null,
     origin: `before the first cursor, since ${now}`,
+    readByTimeUntil: null,
     resumeSince: null,
     lastDeliveredAt: null,
     deliveredUpTo: null,

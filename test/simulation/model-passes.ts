@@ -155,7 +155,9 @@ function claimRange(feed: ModelFeed, row: ModelPass, feedOrigin: string | null):
   if (row.kind === 'history') feed.startSince = row.since;
   const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
-  const isByTime = feed.cursor === null || hasGap(feed, feedOrigin);
+  const byTimeUntil =
+    feed.cursor === null ? Number.POSITIVE_INFINITY : (feed.readByTimeUntil ?? Number.NEGATIVE_INFINITY);
+  const isByTime = row.until.getTime() < byTimeUntil || hasGap(feed, feedOrigin);
   if (row.kind === 'backfill' && feed.startSince !== null && isByTime) return;
   if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
 }

@@ -255,7 +255,10 @@ export class ModelStore implements FeedStore, ProcessStore {
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
     const { counts, isEnd } = this.#write(commit, commit.freshness.end);
     const rewoundToTime = commit.from === null && feed.resumeSince !== null;
-    if (commit.from === null) feed.origin = `${++this.#origins}`;
+    if (commit.from === null) {
+      feed.origin = `${++this.#origins}`;
+      feed.readByTimeUntil = commit.freshness.lastDeliveredAt?.getTime() ?? this.now();
+    }
     feed.cursor = commit.to;
     if (commit.to !== null) feed.resumeSince = null;
     feed.lastCommitAt = this.now();

@@ -126,6 +126,8 @@ function movedFeeds(tables: Tables) {
     cursor = held.to_cursor,
     resume_since = CASE WHEN held.to_cursor IS NULL THEN feed.resume_since END,
     cursor_origin = CASE WHEN held.from_cursor IS NULL THEN gen_random_uuid() ELSE feed.cursor_origin END,
+    read_by_time_until = CASE WHEN held.from_cursor IS NULL THEN COALESCE(held.last_delivered_at, clock_timestamp())
+      ELSE feed.read_by_time_until END,
     end_reached_at = CASE WHEN ${CLAIMS_END} THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
     last_delivered_at = GREATEST(feed.last_delivered_at, held.last_delivered_at),
     delivered_up_to = GREATEST(feed.delivered_up_to, held.last_delivered_at),

@@ -16,7 +16,8 @@ import { storedEntries } from './entries.js';
  *
  * The feed may have got its cursor after this page was requested (`has_gap`), perhaps because a failover had lost the cursor before. A
  * run that was delivered in between and left out by `since` is on neither side. So a history does not end with this page, and a
- * backfill leaves `complete_from` as it is.
+ * backfill leaves `complete_from` as it is. For the same reason it does so if its range ends before the delivery up to which the feed
+ * was read by `since`.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
   const { lease, id, begunAt, from, to, until, end, feedOrigin, deliveredUpTo, entries, pace } = page;
@@ -65,7 +66,8 @@ claimed AS (
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
-      WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL AND (feed.cursor IS NULL OR moved.has_gap) THEN feed.complete_from
+      WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL
+        AND (feed.cursor IS NULL OR moved.has_gap OR moved.until < feed.read_by_time_until) THEN feed.complete_from
       -- A backfill must overlap with what is complete, to allow for differing clocks.
       WHEN moved.kind IN ('full', 'history') OR moved.until >= feed.complete_from + interval '1 hour'
         THEN LEAST(feed.complete_from, COALESCE(moved.since, '-infinity'))

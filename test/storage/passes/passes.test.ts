@@ -4,7 +4,7 @@ import type { LeaseGrant, NewPass, Pass, PassKind } from '../../../src/sync/port
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../../support/passes.js';
-import { type TestFeed, tables, useStore } from '../../support/store.js';
+import { claimNothing, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const setup = useStore();
 const HOUR = 3_600_000;
@@ -104,21 +104,23 @@ describe('the history of a live feed', () => {
     expect(await feed.commit([], { from: null, to: null, freshness })).toEqual({ kind: 'fenced' });
   });
 
+  const afterRange = new Date(UNTIL.getTime() + 1);
   it.each([
-    ['moves to the start of a backfill when the feed has a cursor', 'on', 'on', '-infinity'],
-    ['stays when the feed is still read by time', null, null, START],
-    ['stays when the feed got its cursor after the last page was requested', null, 'on', START],
-  ])('complete_from %s', async (_, before, cursor, completeFrom) => {
+    ['moves to the start of a backfill when the feed has a cursor', 'on', 'on', START, '-infinity'],
+    ['stays when the feed is still read by time', null, null, START, START],
+    ['stays when the feed got its cursor after the last page was requested', null, 'on', START, START],
+    ['stays when the feed was read by time until after the range', 'on', 'on', afterRange, START],
+    ['stays when it is not known until when the feed was read by time', 'on', 'on', null, START],
+  ])('complete_from %s', async (_, before, cursor, lastDeliveredAt, completeFrom) => {
     const { lease, commit } = await setup.takeFeed({ name: current.name, start: START });
-    await commit([], { from: null, to: before });
+    const freshness = { ...claimNothing(), lastDeliveredAt };
+    await commit([], { from: null, to: before, freshness });
     const { origin: feedOrigin } = await setup.store.readPosition(current.name);
     await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
-    await commit([], { from: before, to: cursor });
+    await commit([], { from: before, to: cursor, freshness });
     expect(
       await setup.store.commitPass(passCommit(lease, await next('backfill'), { end: 'yes', feedOrigin })),
-    ).toMatchObject({
-      endClaimed: true,
-    });
+    ).toMatchObject({ endClaimed: true });
     const [row] = await setup.rows(
       sql`SELECT complete_from = ${completeFrom} AS right FROM ${tables.feeds} WHERE name = ${current.name}`,
     );
@@ -354,7 +356,8 @@ describe('a recent or full pass', () => {
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
     await finishPass(setup, lease, backfill);
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
-    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    const until = new Date(Date.now() + HOUR); // after the time until which the feed was read by time
+    await setup.operatorStore.passes.requestBackfill(current.name, { since: null, until });
     await finishPass(setup, lease, await next('backfill'));
     expect((await feedRow())?.complete_from).toBe('-infinity');
   });
