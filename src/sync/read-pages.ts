@@ -7,8 +7,7 @@ import type { FeedMove, LeaseGrant, PassMove, Position, Reading } from './ports/
 import { type PrefetchOptions, prefetchPages } from './prefetch/prefetch-pages.js';
 import { CursorRejected, createCursorRefusals } from './recovery/rejected-cursor.js';
 import { Breaker } from './writer/breaker.js';
-import type { PageTarget } from './writer/store-page.js';
-import { PageWriter } from './writer/write-pages.js';
+import { type PageTarget, PageWriter } from './writer/write-pages.js';
 
 /**
  * The loop of the feed and of every pass: reads pages, has them committed, and finds out what follows each. What is special about the

@@ -3,7 +3,6 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
 const writePages = 'src/sync/writer/write-pages.ts';
-const storePage = 'src/sync/writer/store-page.ts';
 const syncFeed = 'src/sync/sync-feed.ts';
 const checkEntries = 'src/sync/page/check-entries.ts';
 const fullResult = 'src/sync/results/full-result.ts';
@@ -21,7 +20,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the cursor is stored before the rows',
     patch(
-      storePage,
+      writePages,
       ': store.commitPage({ ...move, ...content });',
       `: store
           .commitPage({ ...move, freshness: { ...move.freshness, end: 'no', completeUpTo: null, lastDeliveredAt: null }, batch: [], quarantine: [] })
@@ -91,9 +90,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(storePage, '[...page.quarantine, ...refused, ...originals]', '[...refused, ...originals]'),
+    patch(writePages, '[...page.quarantine, ...refused, ...originals]', '[...refused, ...originals]'),
   ),
-  engine('refused entries are dropped', patch(storePage, '...page.quarantine, ...refused,', '...page.quarantine,')),
+  engine('refused entries are dropped', patch(writePages, '...page.quarantine, ...refused,', '...page.quarantine,')),
   engine(
     'a lost connection is taken for a bad entry',
     patch('src/core/errors.ts', "return classifyError(error).action === 'reject';", 'return true;'),
@@ -110,7 +109,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'the memory of a page is released before it is committed',
-    patch(storePage, 'const move = target.moveBy(page);', 'const move = target.moveBy(page);\n  page.release();'),
+    patch(writePages, 'const move = target.moveBy(page);', 'const move = target.moveBy(page);\n  page.release();'),
   ),
   engine(
     'a download in the background that waits blocks those of the feeds',

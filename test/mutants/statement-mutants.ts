@@ -7,12 +7,12 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/feed-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/commit-page.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page does not wait for the commit of the page before',
     patch(
-      'src/storage/commit/feed-page.ts',
+      'src/storage/commit/commit-page.ts',
       'AS feed JOIN sent ON ${isHeld(SENT_LEASE)}',
       'AS feed JOIN sent ON ${isHeld(SENT_LEASE)} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor',
     ),
@@ -109,7 +109,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'freshness goes back',
     patch(
-      'src/storage/commit/feed-page.ts',
+      'src/storage/commit/commit-page.ts',
       'data_complete_as_of = GREATEST(\n      CASE',
       'data_complete_as_of = COALESCE(\n      CASE',
     ),

@@ -11,7 +11,7 @@ import type { CheckedPage } from './page.js';
  * be hours ahead. The first was delivered at 10:00:00 or later, so the second was at 10:00:20 or later: a page that ends with it
  * claims that everything before 10:00:20 is stored, unless the service's clock shows that this is too late.
  *
- * The commit claims less in four cases: a page requested by the time of a rewind claims nothing (`storage/commit/feed-page.ts`); nor does
+ * The commit claims less in four cases: a page requested by the time of a rewind claims nothing (`storage/commit/commit-page.ts`); nor does
  * one whose time cannot be compared with the database's clock (`storage/connection/database-clock.ts`); a claim is forgotten when that
  * clock was set back (`storage/tables/lease-columns.ts`), and when a history ends that was read by time (`storage/commit/pass-page.ts`).
  */
