@@ -7,7 +7,7 @@ import { feedPath } from '../service/requests.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
 import { type Step, walkFeed } from '../sync/page/walk-feed.js';
 import type { PageService } from '../sync/ports/index.js';
-import { pauseAfter, pauseUntilPoll } from '../sync/retry/backoff.js';
+import { pauseAfter, pauseUntilDue } from '../sync/retry/backoff.js';
 import type { FeedPage } from './recognition-client.js';
 import { sortEntries } from './sort-entries.js';
 
@@ -94,7 +94,7 @@ export async function* followFeed(
     const { next, polledAt }: Taken = taken;
     wasAtEnd = next === 'end';
     if (wasAtEnd && untilEnd) return;
-    if (next !== 'more') await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
+    if (next !== 'more') await clock.sleep(pauseUntilDue(pollIntervalMs, clock.monotonic() - polledAt), signal);
   }
 }
 

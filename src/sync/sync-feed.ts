@@ -9,7 +9,7 @@ import { createPageLimit } from './page/page-limit.js';
 import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant, Position } from './ports/index.js';
 import { retryPending } from './results/retry-pending.js';
-import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
+import { pauseAfter, pauseUntilDue } from './retry/backoff.js';
 import { createFailurePauses } from './retry/failure-pauses.js';
 import { createIdleGate, type IdleGate } from './waiting/idle-gate.js';
 import { linkedSignal } from './waiting/linked-signal.js';
@@ -107,7 +107,7 @@ async function readFeed(lease: LeaseGrant, context: LeaderContext, idle: IdleGat
       }
       if (pages.at.cursor !== null) position = pages.at; // without a cursor, the fence would not notice another `since`
       // Otherwise the page had no entries, and its cursor moved: there may be more at once.
-      if (next !== 'more') await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
+      if (next !== 'more') await pause(pauseUntilDue(pollIntervalMs, clock.monotonic() - polledAt));
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;

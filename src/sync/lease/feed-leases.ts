@@ -1,6 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { FeedIdentity, LeaseGrant, LeaseStore, StatusStore, StoredFeed } from '../ports/index.js';
-import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
+import { pauseAfter, pauseUntilDue } from '../retry/backoff.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { unlessAborted } from '../waiting/unless-aborted.js';
 import { createWakeUp } from '../waiting/wake-up.js';
@@ -150,7 +150,7 @@ export class FeedLeases {
   async #pause(begunAt: number): Promise<number> {
     const { clock, share } = this.process;
     const isAtRest = share.leadsAll(this.#followed) && !share.exceedsShare();
-    const dueInMs = pauseUntilPoll(isAtRest ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
+    const dueInMs = pauseUntilDue(isAtRest ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
     const isEarly = await this.#wakeUp.sleep(dueInMs, this.#followsNone.signal);
     return isEarly ? Math.max(0, MIN_INTERVAL_MS - (clock.monotonic() - begunAt)) : 0;
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import type { ProcessStore } from '../ports/index.js';
-import { pauseUntilPoll } from '../retry/backoff.js';
+import { pauseUntilDue } from '../retry/backoff.js';
 import { FeedShare } from './feed-share.js';
 
 /** Number of renewals within the time to live of a lease. Two in a row may fail. */
@@ -91,7 +91,7 @@ export class ProcessLease {
       await clock.sleep(pauseMs, signal);
       const begunAt = clock.monotonic();
       if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
-      pauseMs = pauseUntilPoll(this.#intervalMs(), clock.monotonic() - begunAt);
+      pauseMs = pauseUntilDue(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
     if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});

@@ -39,10 +39,10 @@ export function pauseAfter(
 }
 
 /**
- * Returns the pause at the end of the feed, milliseconds. It counts from the last poll: a run delivered right after it waits
- * for the interval, but not for the commits of that poll as well. It is at least half of the interval, to spare a service or
- * database that needs longer than the interval. Pure.
+ * Returns the pause until work that is done at intervals is due, milliseconds. The interval counts from the beginning of the last
+ * work: a run delivered right after a poll does not wait for the commits of that poll as well. The pause is at least half of the
+ * interval, to spare a service or database that needs longer than the interval. Pure.
  */
-export function pauseUntilPoll(intervalMs: number, sincePollMs: number): number {
-  return Math.max(intervalMs / 2, intervalMs - sincePollMs);
+export function pauseUntilDue(intervalMs: number, sinceBegunMs: number): number {
+  return Math.max(intervalMs / 2, intervalMs - sinceBegunMs);
 }
