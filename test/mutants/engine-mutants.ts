@@ -143,12 +143,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a process that lost its lease takes the feeds of others at once',
-    patch(processLease, 'this.#takesFrom = askedAt + ttlMs;', ''),
+    patch(processLease, 'this.share.takesFrom = askedAt + ttlMs;', ''),
   ),
-  engine(
-    'a process ends the leases of living ones when it joins',
-    patch(processLease, ' && this.parts.isDead(other)', ''),
-  ),
+  engine('a process ends the leases of living ones when it joins', patch(processLease, ' && isDead(other)', '')),
   engine(
     'a process keeps the feeds of a schema that it cannot read',
     patch(processLease, 'unusable: this.#unusable(askedAt)', 'unusable: []'),
@@ -156,14 +153,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a process that has ended is not noticed until the next round',
     patch(
-      'src/sync/lease/feed-leases.ts',
-      "if (event === 'processes changed') this.readEarly();",
-      "if (event === 'processes changed') return;",
+      processLease,
+      'if (this.share.setProcesses(living)) for (const schema of this.schemas) schema.readEarly();',
+      'this.share.setProcesses(living);',
     ),
   ),
   engine(
     'a process takes free feeds beyond its share at once',
-    patch(feedShare, 'if (this.#led.size >= this.#limit()) {', 'if (this.#led.size < 0) {'),
+    patch(feedShare, '!isOwn && this.#led.size >= this.#limit()', 'false'),
   ),
   engine(
     'all surplus feeds are given back at once',
