@@ -159,6 +159,18 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     ),
   ),
   engine(
+    'a feed that was taken without a response is not given back',
+    patch(
+      'src/sync/lease/feed-leases.ts',
+      'await this.release(feed.name); // only the response may have been lost',
+      'process.share.release(feed.name);',
+    ),
+  ),
+  engine(
+    'a feed whose release failed is not given back',
+    patch('src/sync/lease/repeated-statements.ts', 'void this.run(statement)', 'void statement'),
+  ),
+  engine(
     'a process takes free feeds beyond its share at once',
     patch(feedShare, '!isOwn && this.#led.size >= this.#limit()', 'false'),
   ),

@@ -40,12 +40,13 @@ export interface FollowedSchema {
  * The lease of this process, for all feeds that it leads. One statement renews it and returns the living processes. All times are
  * monotonic, milliseconds. The states of the lease:
  *
- * - **Joining**, until the first renewal has succeeded. `join` sends it. Every read of feeds waits for `join`, and fails if it does.
+ * - **Joining**, until the first renewal has succeeded. `join` sends it. Reads of feeds wait for `join`, and fail if it does; `keep` waits.
  * - **Alive**, until the time to live after the last renewal. `keep` renews the lease. Feeds are taken only in this state.
  * - **Expired**, until a renewal succeeds. Reads fail if the last renewal did. The process keeps its feeds until another one takes them.
  *   If its row had expired too, it takes no feed of others for one time to live: a failover, a pause or a jump of the clock may have
  *   ended the leases of all processes.
- * - **Ended**, when the signal of `keep` has aborted: the row is deleted, so that other processes need not wait.
+ * - **Ended**, once all feeds are given back and the signal of `keep` aborts. `keep` waits for a `join` in progress, and deletes the row,
+ *   so that other processes need not wait.
  */
 export class ProcessLease {
   readonly clock: Clock;
