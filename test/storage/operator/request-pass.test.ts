@@ -5,7 +5,7 @@ import type { LeaseGrant, PassKind } from '../../../src/sync/ports/index.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../../support/passes.js';
-import { tables, useStore } from '../../support/store.js';
+import { claimNothing, tables, useStore } from '../../support/store.js';
 
 const setup = useStore();
 const HOUR = 3_600_000;
@@ -103,7 +103,8 @@ describe('a requested backfill', () => {
     ['does not when it falls short of that', day(1), new Date(day(10).getTime() + HOUR - 1), '2026-01-10'],
     ['does not when it begins after that', day(11), day(20), '2026-01-10'],
   ])('%s', async (_, since, until, from) => {
-    const { lease } = await take({ start: day(10) });
+    const { lease, commit } = await setup.takeFeed({ name: current.name, start: day(10) });
+    await commit([], { from: null, freshness: { ...claimNothing(), lastDeliveredAt: day(10) } });
     await backfill(since, until);
     await finish(lease, 'backfill');
     const [row] = await setup.rows(
