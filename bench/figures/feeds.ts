@@ -8,7 +8,7 @@ export const feeds: Figure = {
   name: 'feeds',
   title: 'Two feeds on one server',
   method:
-    'Two daemons read different histories: alone; at once into the tables of one database, where commits run one after the other; and at once into separate databases. Time runs from the start of the first process until the end of the last feed was committed.',
+    'One daemon reads a history alone. Then two daemons read different histories at once: into the tables of one database, where commits run one after the other, and into separate databases. Time runs from the start of the first process until the end of the last feed is committed. Rates and ratios are medians of four rounds. A ratio compares rates of the same round, so it differs from the ratio of the medians.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const history = quick ? 2_000 : 40_000;
@@ -47,11 +47,11 @@ export const feeds: Figure = {
     return {
       postgresVersion: server.version,
       table: {
-        head: ['', 'runs/s together', 'of one alone'],
+        head: ['', 'runs/s together', 'relative to one feed'],
         rows: [
           row('one feed', 'alone'),
-          row('two feeds, one set of tables', 'shared'),
-          row('two feeds, a database each', 'apart'),
+          row('two feeds, tables of one database', 'shared'),
+          row('two feeds, separate databases', 'apart'),
         ],
       },
       wanted: [],

@@ -11,7 +11,7 @@ export const manySchemas: Figure = {
   name: 'many-schemas',
   title: 'Many feeds with a schema each',
   method:
-    'The container and the settings are the same as above, but each feed has a schema of its own. The daemon creates its tables, views and functions. One round.',
+    'The options and the settings are the same as above, but each feed has a schema of its own. The daemon creates its tables, views and functions. One round.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const sizes = quick ? QUICK : FULL;
