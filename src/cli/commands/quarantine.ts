@@ -66,7 +66,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 /** What accepting unusable entries means, for the help and the question. */
 const ACCEPTING = `
 Unusable entries go to quarantine even if most entries are, and the feed does
-not hold. Their runs are missing from reports until \`quarantine replay --all\`
+not hold. They are missing from reports until \`quarantine replay --all\`
 stores them, with a release that can read them or after the service has
 delivered them again. Other entries are stored as always.
 `;
@@ -203,7 +203,7 @@ async function discard(
     const entries = await requireEntries(work, chosen);
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
-    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be discarded: their runs stay missing,\nand they stay discarded if delivered again. \`quarantine replay ID\` can still\nstore them.\n`;
+    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be discarded. Discarded entries\nstay missing from reports, even if they are delivered again.\n\`quarantine replay ID\` can still store them.\n`;
     if (dryRun) {
       io.write(json ? `${JSON.stringify({ discarded: chosen })}\n` : table(entries, LIST));
       return io.note('Nothing was discarded: these would be.\n');
