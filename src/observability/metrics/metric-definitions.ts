@@ -72,7 +72,7 @@ export const HELP = {
   scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error; only then',
   scanfeed_initial_sync_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
-    'Entries read per second by a pass, or by the feed while it catches up; 0 while unknown',
+    'Entries read per second by a pass, or by the feed while it catches up; 0 after a minute without a page',
   scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown',
   scanfeed_pass_delivered_up_to_timestamp_seconds: 'Delivery time up to which a pass has read; 0 while unknown',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
