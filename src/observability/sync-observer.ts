@@ -132,7 +132,7 @@ export function observeSync(options: SyncObserverOptions) {
     endHidden: () =>
       logger.warn('end of feed not recognized', {
         reason:
-          'the service accepts a cursor only with its filters, and the last cursor changes with each poll or is missing, so the end cannot be recognized and the lag grows',
+          'the service accepts a cursor only with the filters that it was issued for, and the last cursor is missing or changes with each poll. So the end cannot be recognized, and the lag grows',
         remedy: 'set SCANFEED_ENVIRONMENT=all and SCANFEED_STATUS=completed,failed, without SCANFEED_DOCUMENT_TYPE',
       }),
     leading(aliveUntil) {

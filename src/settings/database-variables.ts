@@ -31,7 +31,7 @@ export const STORE_VARIABLES = {
   readerRole: optional(
     'SCANFEED_READER_ROLE',
     identifier(63, 'public', 'none'),
-    "role that can read the reports, a different one for each schema and database; created automatically if the daemon's role has the privilege, otherwise `doctor` prints the statements",
+    "role that can read the reports, a different one for each schema and database; created automatically if the daemon's role has the privilege, otherwise `doctor` and `migrate` print the statements",
     { defaultText: 'none: only owners can read the reports' },
   ),
   typedViews: defaulted(
@@ -50,7 +50,7 @@ export const STORE_VARIABLES = {
     'SCANFEED_RETENTION_DAYS',
     retention,
     'off',
-    'age in days at which runs, superseded revisions and quarantined entries are deleted; older runs are not stored',
+    'age in days at which runs, superseded revisions and the content of quarantined entries are deleted; older runs are not stored',
   ),
   autoMigrate: defaulted('SCANFEED_AUTO_MIGRATE', flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(

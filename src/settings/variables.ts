@@ -49,7 +49,7 @@ export const VARIABLES = {
     requestsPerSecond: optional(
       'SCANFEED_REQUESTS_PER_SECOND',
       rate,
-      'maximum rate of all requests of the process; each feed needs at least one request per poll interval; while polls wait, single runs get at most every fourth request',
+      'maximum rate of all requests of the process; allow at least one per feed and poll interval; while polls wait, at most every fourth request loads a single run',
     ),
     httpsProxy: optional('HTTPS_PROXY', proxyUrl, 'proxy for requests to the service; `https_proxy` takes precedence', {
       secret: true,
@@ -111,7 +111,7 @@ export const VARIABLES = {
       'SCANFEED_RESOLVE_CONCURRENCY',
       integer(1, 64),
       '8',
-      'maximum number of concurrent single-run requests for the pages of a feed; its pending results may use as many again',
+      'maximum number of concurrent single-run requests of a feed: this many for its pages, and as many for its pending results',
     ),
     pendingRetryMs: defaulted(
       'SCANFEED_PENDING_RETRY_INTERVAL',
@@ -145,7 +145,7 @@ export const VARIABLES = {
       'SCANFEED_RECONCILE_WINDOW',
       duration('1s', '365d'),
       '2h',
-      'how far back a recent pass reads at least; if the last recent pass ended before that, it reads from there',
+      'how far back a recent pass reads; further if the previous recent pass ended earlier: then it begins where that pass ended',
     ),
     fullIntervalMs: defaulted(
       'SCANFEED_RECONCILE_FULL_INTERVAL',

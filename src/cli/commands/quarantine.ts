@@ -55,7 +55,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   );
   const accepting = command
     .command('accept')
-    .description('Let a feed that holds because most of its entries are unusable continue without them.')
+    .description('Let a feed continue although most of its entries are unusable.')
     .addOption(new Option('--for <duration>', 'for this long, such as 1h, at most 24h').argParser(intervalOption))
     .option('--stop', 'hold again from now on');
   withOptions(accepting, 'yes', 'feed', 'json')

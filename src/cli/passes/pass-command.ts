@@ -65,7 +65,7 @@ export async function requestPass(
   }
 }
 
-const NO_DAEMON = 'No daemon is running; the next `scanfeed run` runs it.\n';
+const NO_DAEMON = 'No daemon is running; the next `scanfeed run` will run the pass.\n';
 
 export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
   const { since, until, wait, feed: named, json } = options;

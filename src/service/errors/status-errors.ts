@@ -42,7 +42,7 @@ const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
   run: 'the request is invalid; check the scan id',
 };
 const NO_RUN =
-  'there is no run with this scan id; check the id, that the base URL ends in /v1, and that the key belongs to its organization; a run that was just submitted may be unknown for up to two minutes';
+  'there is no run with this scan id; check that the id is right, that the base URL ends in /v1, and that the key belongs to the organization that submitted the run; a run that was just submitted may be unknown for up to two minutes';
 const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and that the base URL is right';
 const REDIRECTED =
   'a redirect, which is never followed because it could send the key to another server; check the base URL';

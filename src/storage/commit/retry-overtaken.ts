@@ -16,6 +16,6 @@ export async function retryOvertaken<T>(schema: string, write: () => Promise<T>)
       if (sqlstateOf(error) !== OVERTAKEN) throw error;
     }
   }
-  const message = `a run of this page could not be written: each of ${MAX_TRIES} tries was overtaken by another writer, or a trigger or row security policy on ${schema}.runs skips the row (SQLSTATE ${OVERTAKEN}); remove it`;
+  const message = `a run of this page could not be written (SQLSTATE ${OVERTAKEN}). Either another writer changed it during each of ${MAX_TRIES} tries, or a trigger or row security policy on ${schema}.runs skips it: remove such a trigger or policy`;
   throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
 }

@@ -102,9 +102,9 @@ function valueAt(root: string, path: readonly string[]): string {
 
 /** What the second column of a field has, by the end of its name. */
 const NOTES: Readonly<Record<string, string>> = { text: ', every value as text', number: ', if it is a number' };
-const EXCEPTION = '; few values have this shape, so unfit_fields does not name it where they have another';
+const EXCEPTION = '; few values have this shape, so unfit_fields does not report values of another shape';
 const EXCEPTIONAL_ROWS =
-  '; few values are such rows, so unfit_fields does not name this view where there is another value';
+  '; few values give rows of this view, so unfit_fields does not report the values that give none';
 
 /** Whether few values of a field of a view have the shape. */
 type IsRare = (path: readonly string[], shape: Shape, arrays?: ReportView['arrays']) => boolean;

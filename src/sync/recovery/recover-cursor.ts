@@ -20,7 +20,7 @@ class AnotherOrganization extends Error implements Failure {
   readonly action = 'hold';
   constructor() {
     super(
-      'the service rejects the stored cursor. None of the runs stored for that time is in its feed, and none is found by its id: the key probably belongs to another organization. Use the key of the organization whose runs are stored, or another database schema',
+      'the service rejects the stored cursor. The feed, read again without it, lists none of the runs that are stored with the same delivery times, and the service finds none of them by scan id: the key probably belongs to another organization. Use the key of the organization whose runs are stored, or another database schema',
     );
   }
 }

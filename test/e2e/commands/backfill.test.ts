@@ -69,7 +69,9 @@ test('leaves the backfill to the next daemon, and says at once what --wait waits
   const all = await lose();
   expect(await run('--since', '31d')).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^Requested a backfill .*\nNo daemon is running; the next `scanfeed run` runs it/),
+    stdout: expect.stringMatching(
+      /^Requested a backfill .*\nNo daemon is running; the next `scanfeed run` will run the pass/,
+    ),
   });
   const standing = { ...systemClock, monotonic: () => 0 };
   const waiting = runCommand(backfill, ['backfill', '--since', '31d', '--wait', '--json'], { env, clock: standing });

@@ -425,7 +425,7 @@ describe('doctor checks of the database', () => {
     const views = async () => (await examine())['typed views'];
     expect(await views()).toMatchObject({
       outcome: 'ok',
-      message: `all can get further columns; every value fits its column, ${counted}`,
+      message: `all can get further columns; every value fits its column (checked ${counted})`,
     });
 
     await commit('offer', 60, [

@@ -220,7 +220,9 @@ describe('reconcile as a process', () => {
     await daemon.stop();
     const { code, stdout } = await run('--full');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^Requested a full pass .*\nNo daemon is running; the next `scanfeed run` runs it\.\n$/);
+    expect(stdout).toMatch(
+      /^Requested a full pass .*\nNo daemon is running; the next `scanfeed run` will run the pass\.\n$/,
+    );
     await setup.daemon(env).logs('finished full pass');
     expect(await isStored()).toBe(true);
     expect(await passes()).toMatchObject([{ kind: 'full', cancelled: false, entries: '30' }]);

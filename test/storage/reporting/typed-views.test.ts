@@ -285,7 +285,7 @@ describe('a typed view', () => {
     for (let number = 0; number < 39; number += 1) await store({ kopf: 'siehe Anlage' });
     await build();
     const described = await setup.rows(sql`SELECT view_name, column_name AS name FROM scanfeed_reporting.columns
-      WHERE description LIKE '%; few values are such rows, so%' ORDER BY view_name, position`);
+      WHERE description LIKE '%; few values give rows of this view, so%' ORDER BY view_name, position`);
     const view = 'document_rechnung_kopf_positionen';
     expect(described).toEqual([
       { view_name: view, name: 'menge' },
