@@ -20,10 +20,6 @@ COMMENT ON COLUMN :"reporting".run_history.data IS 'Structured recognition resul
 COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';
 COMMENT ON COLUMN :"reporting".productive_runs.data IS 'Structured recognition result, every digit as sent';
 COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete, because productive runs have their full result';
-COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change of the run that the views show, in the order of commits; a reader can continue after the highest number it has read';
-COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of the run that the views show, in the order of commits; a reader can continue after the highest number it has read';
-COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change of the run that the views show, in the order of commits; a reader can continue after the highest number it has read';
-COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change of the run that the views show, in the order of commits; a reader can continue after the highest number it has read';
 COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'Highest revision that contains partnerTestMode, from which partner_test_mode is taken; null: no revision contains it, and partner_test_mode is false';
 COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored unchanged. The content is not shown here. Open entries are missing from runs';
 COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored after a repair, this is the original; replayed: stored later; discarded: by an operator, or because a newer revision was stored';

@@ -79,7 +79,7 @@ inline execute(me, f, what, sent) {
     feeds[f].takes++;
     /* Nothing is taken without a reason: once at the start, and at most twice after a fault. */
     assert(feeds[f].epoch <= 1 + EARLY_TAKES + 2 * used)
-  :: what == RELEASE && feeds[f].holder == me -> feeds[f].holder = NOBODY
+  :: what == RELEASE && HOLDS(me, f, sent.epoch) -> feeds[f].holder = NOBODY
   :: what == COMMIT && FENCE(me, f, sent) ->
     /* Only the holder commits, and only under its latest take. A failover may grant one epoch to a process twice. */
     assert(feeds[f].holder == me);
@@ -120,7 +120,7 @@ standby:
       MAY_TAKE(p, f) ->
       if
       :: execute(p, f, TAKE, my); my.epoch = feeds[f].epoch; my.take = feeds[f].takes
-      :: sendLate(p, f, TAKE, my); goto giving_back
+      :: sendLate(p, f, TAKE, my); goto standby
       fi
     };
 reading:
@@ -146,9 +146,7 @@ leading:
       :: FAULT; execute(p, f, RELEASE, my); copyStatement(none, my); goto standby
       :: sendLate(p, f, RELEASE, my); copyStatement(none, my); goto standby
       fi
-    };
-giving_back:
-    atomic { execute(p, f, RELEASE, my); goto standby } /* Only the response to the take may have been lost. */
+    }
   } unless { atomic { stopped == p -> copyStatement(none, my) } }
 }
 

@@ -175,7 +175,7 @@ function maintainSchema(settings: Settings, parts: SharedBySchemas, signal: Abor
   return {
     ...{ users, connection, store },
     /** The leases of all feeds that the process has in the schema. */
-    leases: new FeedLeases(process, { ...watch, name: schema, store: openStore(leaseDatabase), ended: ended.signal }),
+    leases: new FeedLeases(process, { name: schema, store: openStore(leaseDatabase), ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

@@ -87,7 +87,7 @@ async function readFeed(lease: LeaseGrant, context: LeaderContext, idle: IdleGat
    * cursor.
    */
   let position: Position | null = null;
-  const pause = async (ms: number, sleep: (ms: number, signal: AbortSignal) => Promise<unknown> = clock.sleep) => {
+  const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
     idle.open();
     await sleep(ms, signal);

@@ -143,9 +143,12 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a process that lost its lease takes the feeds of others at once',
-    patch(processLease, 'this.share.takesFrom = askedAt + ttlMs;', ''),
+    patch(processLease, 'this.#takesFrom = askedAt + ttlMs;', ''),
   ),
-  engine('a process ends the leases of living ones when it joins', patch(processLease, ' && isDead(other)', '')),
+  engine(
+    'a process ends the leases of living ones when it joins',
+    patch(processLease, ' && this.parts.isDead(other)', ''),
+  ),
   engine(
     'a process keeps the feeds of a schema that it cannot read',
     patch(processLease, 'unusable: this.#unusable(askedAt)', 'unusable: []'),
@@ -153,26 +156,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'a process that has ended is not noticed until the next round',
     patch(
-      processLease,
-      'if (this.share.setProcesses(living)) for (const schema of this.schemas) schema.readEarly();',
-      'this.share.setProcesses(living);',
-    ),
-  ),
-  engine(
-    'a feed that was taken without a response is not given back',
-    patch(
       'src/sync/lease/feed-leases.ts',
-      'await this.release(feed.name); // only the response may have been lost',
-      'process.share.release(feed.name);',
+      "if (event === 'processes changed') this.readEarly();",
+      "if (event === 'processes changed') return;",
     ),
-  ),
-  engine(
-    'a feed whose release failed is not given back',
-    patch('src/sync/lease/repeated-statements.ts', 'void this.run(statement)', 'void statement'),
   ),
   engine(
     'a process takes free feeds beyond its share at once',
-    patch(feedShare, '!isOwn && this.#led.size >= this.#limit()', 'false'),
+    patch(feedShare, 'if (this.#led.size >= this.#limit()) {', 'if (this.#led.size < 0) {'),
   ),
   engine(
     'all surplus feeds are given back at once',

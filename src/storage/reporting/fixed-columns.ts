@@ -23,7 +23,7 @@ const IDENTITY: readonly FixedColumn[] = [
   ),
   run('productive', 'true: the run is to be processed productively, as in productive_runs'),
   run('completed_at', 'When the run was completed, service clock'),
-  run('change_seq', 'Number of the last change of the run that the views show, in the order of commits; see changes'),
+  run('change_seq', 'Number of the last change that the views show of the run, in the order of commits; see changes'),
 ];
 const DOCUMENT: readonly FixedColumn[] = [
   ...IDENTITY,

@@ -4,7 +4,7 @@ import { pauseAfter, pauseUntilDue } from '../retry/backoff.js';
 import { limitConcurrency } from '../waiting/limit-concurrency.js';
 import { unlessAborted } from '../waiting/unless-aborted.js';
 import { createWakeUp } from '../waiting/wake-up.js';
-import type { FollowedSchema, ProcessLease } from './process-lease.js';
+import type { ProcessLease, ProcessListener } from './process-lease.js';
 
 /** Maximum time between two reads of a feed, milliseconds: a requested pass waits for one, and a lease may last an hour. */
 const MAX_INTERVAL_MS = 10_000;
@@ -17,8 +17,6 @@ const TAKEN_AT_ONCE = 8;
 export interface LeaseSchema {
   readonly name: string;
   readonly store: LeaseStore & StatusStore;
-  /** Aborts once the process stops or follows no feed of the schema any more. */
-  readonly ended: AbortSignal;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
 }
@@ -38,31 +36,27 @@ export type FeedsRead =
       readonly isUsable: boolean;
     };
 
-/**
- * The feeds that a process follows in a schema. Leaders and standbys wait for reads, each of which is one statement for all of them. A
- * read begins once a feed waits for it, the previous one has ended, and the next one is due or was wanted early.
- */
-export class FeedLeases implements FollowedSchema {
-  readonly name: string;
-  unreadSince: number | null = null;
+/** The feeds that a process follows in a schema. It reads them at intervals, in one statement, for leaders and standbys alike. */
+export class FeedLeases {
   readonly #followed = new Set<string>();
+  /** Feeds that may name this process without its knowledge: the response to the last take has not arrived. */
+  readonly #perhapsTaken = new Set<string>();
   readonly #wakeUp;
+  readonly #listener: ProcessListener;
   readonly #limitTaking = limitConcurrency(TAKEN_AT_ONCE);
-  /** The read that has not begun; null: no feed waits for one. */
-  #next: Promise<FeedsRead | null> | null = null;
-  /** Resolves when the read that has begun last ends. */
-  #last: Promise<unknown> = Promise.resolve();
-  /** Monotonic times at which the next read is due, and before which it does not begin, even if it is wanted early. */
-  #due = { at: 0, notBefore: 0 };
-  /** Number of reads in a row that have failed. */
-  #failures = 0;
+  #followsNone = new AbortController();
+  #isReading = false;
+  #next = upcomingRead();
 
   constructor(
     readonly process: ProcessLease,
     private readonly schema: LeaseSchema,
   ) {
-    this.name = schema.name;
     this.#wakeUp = createWakeUp(process.clock);
+    this.#listener = (event) => {
+      if (event === 'processes changed') this.readEarly();
+      else void process.retryUntilDone(() => schema.store.forgetFreshness(process.holder));
+    };
   }
 
   /** Time between two reads while the process stands by for a feed, milliseconds. */
@@ -72,31 +66,30 @@ export class FeedLeases implements FollowedSchema {
 
   /** Follows a feed: it counts towards the feeds that the process shares, and is read. */
   follow(feed: string): void {
-    this.#followed.add(feed);
     this.process.share.follow(feed);
-    this.process.schemas.add(this);
+    this.process.listen(this.#listener);
+    this.#followed.add(feed);
+    if (this.#followsNone.signal.aborted) this.#followsNone = new AbortController();
+    if (!this.#isReading) this.#keepReading().catch(this.#fail);
   }
 
   unfollow(feed: string): void {
-    this.#followed.delete(feed);
     this.process.share.unfollow(feed);
-    if (this.#followed.size === 0) this.process.schemas.delete(this);
+    this.#followed.delete(feed);
+    if (this.#perhapsTaken.delete(feed)) void this.release(feed);
+    if (this.#followed.size > 0) return;
+    this.process.unlisten(this.#listener);
+    this.#followsNone.abort();
   }
 
   /** Waits for a read that begins after this call. Resolves with null when the signal aborts; rejects only because of a bug. */
   nextRead(signal: AbortSignal): Promise<FeedsRead | null> {
-    this.#next ??= this.#readWhenDue();
-    return unlessAborted(this.#next, signal);
+    return unlessAborted(this.#next.read, signal);
   }
 
   /** Ends the pause before the next read, unless the last one failed. */
   readEarly(): void {
     this.#wakeUp.wake();
-  }
-
-  forgetFreshness(): void {
-    const { holder, statements } = this.process;
-    void statements.run(() => this.schema.store.forgetFreshness(holder));
   }
 
   /**
@@ -107,13 +100,14 @@ export class FeedLeases implements FollowedSchema {
     const { process, schema } = this;
     const take = async () => {
       if (!process.reserve(feed.name, storedHolder)) return null;
+      let lease: LeaseGrant | null = null;
       try {
-        const lease = await schema.store.acquireLease(feed, process.holder);
-        if (lease === null) process.share.release(feed.name);
+        this.#perhapsTaken.add(feed.name);
+        lease = await schema.store.acquireLease(feed, process.holder);
+        this.#perhapsTaken.delete(feed.name);
         return lease;
-      } catch (error) {
-        await this.release(feed.name); // only the response may have been lost
-        throw error;
+      } finally {
+        if (lease === null) process.share.release(feed.name);
       }
     };
     return this.#limitTaking(take, { signal });
@@ -121,60 +115,82 @@ export class FeedLeases implements FollowedSchema {
 
   /** Gives a feed back, so that another process need not wait for the end of this one. Never rejects. */
   async release(feed: string): Promise<void> {
-    const { share, holder, statements } = this.process;
+    const { share, holder } = this.process;
     share.release(feed);
-    await statements.run(async () => {
+    await this.process.retryUntilDone(async () => {
       if (!share.leads(feed)) await this.schema.store.releaseLease({ feed, holder }); // else it was taken again meanwhile
     });
   }
 
-  async #readWhenDue(): Promise<FeedsRead | null> {
+  /** Reads until no feed is followed. */
+  async #keepReading(): Promise<void> {
     const { clock } = this.process;
-    const { ended } = this.schema;
-    await this.#last;
-    await this.#wakeUp.sleep(Math.max(0, this.#due.at - clock.monotonic()), ended);
-    // Yields even without a pause, so that feeds that begin at the same time share a read.
-    await clock.sleep(Math.max(0, this.#due.notBefore - clock.monotonic()), ended);
-    // A feed that begins to wait during a read needs a newer one: it may have been taken or released meanwhile.
-    this.#next = null;
-    if (this.#followed.size === 0 || ended.aborted) return null;
-    const read = this.#read();
-    this.#last = read.catch(() => {});
-    return read;
+    this.#isReading = true;
+    for (let [failures, pauseMs] = [0, 0]; this.#followed.size > 0; ) {
+      // Yields even without a pause, so that feeds that begin at the same time share a read.
+      await clock.sleep(pauseMs, this.#followsNone.signal);
+      if (this.#followed.size === 0) break;
+      const begunAt = clock.monotonic();
+      // A feed that begins to wait during a read needs a newer one: it may have been taken or released meanwhile.
+      const next = this.#next;
+      this.#next = upcomingRead();
+      next.resolve(this.#read(failures));
+      const read = await next.read;
+      failures = 'error' in read ? failures + 1 : 0;
+      pauseMs = 'error' in read ? read.pauseMs : await this.#pause(begunAt);
+    }
+    this.process.recordRead(this.schema.name, true);
+    this.#isReading = false;
   }
 
-  async #read(): Promise<FeedsRead> {
+  /**
+   * Waits until the next read is due, or somebody wants one early. Returns what is left to wait. While the process leads all feeds, it
+   * only learns of requested passes.
+   */
+  async #pause(begunAt: number): Promise<number> {
+    const { clock, share } = this.process;
+    const isAtRest = share.leadsAll(this.#followed) && !share.exceedsShare();
+    const dueInMs = pauseUntilDue(isAtRest ? MAX_INTERVAL_MS : this.intervalMs, clock.monotonic() - begunAt);
+    const isEarly = await this.#wakeUp.sleep(dueInMs, this.#followsNone.signal);
+    return isEarly ? Math.max(0, MIN_INTERVAL_MS - (clock.monotonic() - begunAt)) : 0;
+  }
+
+  async #read(failures: number): Promise<FeedsRead> {
     const { process, schema } = this;
-    const { clock, share } = process;
-    const askedAt = clock.monotonic();
+    const askedAt = process.clock.monotonic();
     let isReady = false;
     try {
-      await schema.ready(schema.ended);
+      await schema.ready(this.#followsNone.signal);
       isReady = true;
       await process.join();
       const feeds = await schema.store.readFeeds([...this.#followed]);
+      process.recordRead(schema.name, true);
       // As of the response: the read may have waited for a lock, and the holder's as well.
-      const answeredAt = clock.monotonic();
-      for (const [feed, { status }] of feeds) share.recordRead(feed, status.leaseHolder === null, answeredAt);
-      this.#failures = 0;
-      this.unreadSince = null;
-      const dueAt = answeredAt + pauseUntilDue(this.#nextIntervalMs(), answeredAt - askedAt);
-      this.#due = { at: dueAt, notBefore: askedAt + MIN_INTERVAL_MS };
+      const answeredAt = process.clock.monotonic();
+      for (const [feed, { status }] of feeds) process.share.recordRead(feed, status.leaseHolder === null, answeredAt);
       return { askedAt, feeds };
     } catch (error) {
-      const failedAt = clock.monotonic();
-      this.#failures += 1;
-      this.unreadSince ??= failedAt;
+      process.recordRead(schema.name, false);
       const failure = classifyError(error);
-      const pauseMs = Math.min(pauseAfter(this.#failures, failure, clock.random()), this.intervalMs);
-      this.#due = { at: failedAt + pauseMs, notBefore: failedAt + pauseMs };
+      const pauseMs = Math.min(pauseAfter(failures + 1, failure, process.clock.random()), this.intervalMs);
       return { error, pauseMs, isUsable: isReady || failure.kind !== 'schema' };
     }
   }
 
-  /** While the process leads all feeds, a read only finds requested passes. */
-  #nextIntervalMs(): number {
-    const { share } = this.process;
-    return share.leadsAll(this.#followed) && !share.exceedsShare() ? MAX_INTERVAL_MS : this.intervalMs;
-  }
+  readonly #fail = (bug: unknown): void => {
+    this.#isReading = false;
+    this.#next.reject(bug);
+    this.#next = upcomingRead();
+  };
+}
+
+/** A read that has not begun. */
+function upcomingRead() {
+  let resolve: (read: Promise<FeedsRead>) => void = () => {};
+  let reject: (bug: unknown) => void = () => {};
+  const read = new Promise<FeedsRead>((...settle) => {
+    [resolve, reject] = settle;
+  });
+  read.catch(() => {}); // perhaps no feed waits for it
+  return { read, resolve, reject };
 }

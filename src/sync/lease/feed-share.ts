@@ -9,19 +9,16 @@ export class FeedShare {
   readonly #followed = new Set<string>();
   /** Feeds that the process leads or is taking, in the order in which it took them. */
   readonly #led = new Set<string>();
-  /** Feeds that it took beyond its share because no other process did; they are not surplus. */
-  readonly #beyondShare = new Set<string>();
   readonly #freeSince = new Map<string, number>();
   /** Numbers of feeds that the other living processes follow. */
   #others: ReadonlyMap<string, number> = new Map();
+  /** Those that it took beyond its share because no other process did; they are not surplus. */
+  readonly #beyondShare = new Set<string>();
   #surplus = new Set<string>();
   #decidedAt = Number.NEGATIVE_INFINITY;
-  /** Before this time no feed of another process is taken. */
-  takesFrom = Number.NEGATIVE_INFINITY;
 
   /** @param roundMs time between two decisions about the surplus */
   constructor(
-    private readonly holder: string,
     private readonly ttlMs: number,
     private readonly roundMs: number,
   ) {}
@@ -40,14 +37,9 @@ export class FeedShare {
     return this.#followed.size;
   }
 
-  /** Returns whether no other process lives. */
-  isAlone(): boolean {
-    return this.#others.size === 0;
-  }
-
-  /** Sets the living processes with their numbers of feeds. Returns whether other ones live than before. */
-  setProcesses(living: ReadonlyMap<string, number>): boolean {
-    const others = new Map([...living].filter(([process]) => process !== this.holder));
+  /** Sets the living processes with their numbers of feeds, this one included. Returns whether other ones live than before. */
+  setProcesses(living: ReadonlyMap<string, number>, holder: string): boolean {
+    const others = new Map([...living].filter(([process]) => process !== holder));
     const isSame = others.size === this.#others.size && [...others.keys()].every((other) => this.#others.has(other));
     this.#others = others;
     if (isSame) return false;
@@ -64,23 +56,28 @@ export class FeedShare {
     else if (!this.#freeSince.has(feed)) this.#freeSince.set(feed, now);
   }
 
-  /** Returns for how long all processes could have taken a feed, while their set was unchanged; 0 or less if they could not. */
+  /** Returns for how long a feed has been free while the set of processes was unchanged; 0 if it is not free. */
   freeForMs(feed: string, now: number): number {
-    return now - Math.max(this.#freeSince.get(feed) ?? now, this.takesFrom);
+    return now - (this.#freeSince.get(feed) ?? now);
   }
 
   /**
    * Reserves a feed, which counts until it is released. Returns false if the process is not allowed to take it. Beyond its share, it
-   * takes only a feed that already names it, and one that was free for the time to live: no other process follows it.
+   * can take only a feed that was free for the time to live while the set of processes was unchanged: no other process follows it.
+   * @param othersFrom from when on this process, and perhaps all others, can take feeds from others
    */
-  reserve(feed: string, storedHolder: string | null, now: number): boolean {
-    const isOwn = storedHolder === this.holder;
-    if (!isOwn && storedHolder !== null && now < this.takesFrom) return false;
-    const isBeyondShare = !isOwn && this.#led.size >= this.#limit();
-    if (isBeyondShare && this.freeForMs(feed, now) < this.ttlMs) return false;
-    if (isBeyondShare) this.#beyondShare.add(feed);
+  reserve(feed: string, now: number, othersFrom = Number.NEGATIVE_INFINITY): boolean {
+    if (this.#led.size >= this.#limit()) {
+      if (Math.min(this.freeForMs(feed, now), now - othersFrom) < this.ttlMs) return false;
+      this.#beyondShare.add(feed);
+    }
     this.#led.add(feed);
     return true;
+  }
+
+  /** Reserves a feed, even beyond the share, that already belongs to this process. */
+  reserveOwn(feed: string): void {
+    this.#led.add(feed);
   }
 
   release(feed: string): void {

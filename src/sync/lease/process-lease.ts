@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
 import type { ProcessStore } from '../ports/index.js';
 import { pauseUntilDue } from '../retry/backoff.js';
 import { FeedShare } from './feed-share.js';
-import { RepeatedStatements } from './repeated-statements.js';
 
 /** Number of renewals within the time to live of a lease. Two in a row may fail. */
 const RENEWALS_PER_TTL = 3;
@@ -25,135 +25,154 @@ export interface ProcessParts {
   readonly ready: () => Promise<void>;
 }
 
-/** A schema with feeds that the process follows. */
-export interface FollowedSchema {
-  readonly name: string;
-  /** Since when its feeds cannot be read, monotonic milliseconds; null: they can. */
-  readonly unreadSince: number | null;
-  /** Called when other processes live than before. */
-  readEarly(): void;
-  /** Called when the clock of the database was set back. */
-  forgetFreshness(): void;
-}
+/** Called when other processes live than before, and when the clock of the database was set back. */
+export type ProcessListener = (event: 'processes changed' | 'clock was set back') => void;
 
 /**
- * The lease of this process, for all feeds that it leads. One statement renews it and returns the living processes. All times are
- * monotonic, milliseconds. The states of the lease:
- *
- * - **Joining**, until the first renewal has succeeded. `join` sends it. Reads of feeds wait for `join`, and fail if it does; `keep` waits.
- * - **Alive**, until the time to live after the last renewal. `keep` renews the lease. Feeds are taken only in this state.
- * - **Expired**, until a renewal succeeds. Reads fail if the last renewal did. The process keeps its feeds until another one takes them.
- *   If its row had expired too, it takes no feed of others for one time to live: a failover, a pause or a jump of the clock may have
- *   ended the leases of all processes.
- * - **Ended**, once all feeds are given back and the signal of `keep` aborts. `keep` waits for a `join` in progress, and deletes the row,
- *   so that other processes need not wait.
+ * The lease of this process. One statement renews it, and with it all feeds that the process leads, and returns which processes live. All
+ * times are monotonic, milliseconds.
  */
 export class ProcessLease {
   readonly clock: Clock;
   readonly holder: string;
   readonly ttlMs: number;
   readonly share: FeedShare;
-  readonly schemas = new Set<FollowedSchema>();
-  /** Statements that are repeated after each renewal until they succeed. */
-  readonly statements = new RepeatedStatements();
-  /** The first renewal; null before it and after it failed. */
+  readonly #listeners = new Set<ProcessListener>();
+  /** Since when the feeds of a schema cannot be read. */
+  readonly #unreadSince = new Map<string, number>();
   #joining: Promise<void> | null = null;
+  #living: ReadonlyMap<string, number> = new Map();
   #renewedAt = Number.NEGATIVE_INFINITY;
-  /** Error of the last renewal; null if it succeeded. */
+  /** No feed of another process is taken before. */
+  #takesFrom = Number.NEGATIVE_INFINITY;
   #failure: unknown = null;
-  /** When a renewal failed last. */
-  #failedAt = Number.NEGATIVE_INFINITY;
+  /** Statements that failed and are to be repeated. */
+  readonly #failed = new Set<() => Promise<void>>();
 
   constructor(private readonly parts: ProcessParts) {
-    const { clock, holder, ttlMs } = parts;
-    this.clock = clock;
-    this.holder = holder;
-    this.ttlMs = ttlMs;
-    this.share = new FeedShare(holder, ttlMs, ttlMs / RENEWALS_PER_TTL);
+    this.clock = parts.clock;
+    this.holder = parts.holder;
+    this.ttlMs = parts.ttlMs;
+    this.share = new FeedShare(parts.ttlMs, parts.ttlMs / RENEWALS_PER_TTL);
   }
 
   /** Returns the time at which the lease expires unless it is renewed. */
   readonly aliveUntil = (): number => this.#renewedAt + this.ttlMs;
 
+  listen(listener: ProcessListener): void {
+    this.#listeners.add(listener);
+  }
+
+  unlisten(listener: ProcessListener): void {
+    this.#listeners.delete(listener);
+  }
+
+  /** Runs a statement. If it fails temporarily, repeats it after later renewals until it succeeds. Never rejects. */
+  async retryUntilDone(statement: () => Promise<void>): Promise<void> {
+    await statement().catch((error: unknown) => {
+      if (classifyError(error).action === 'retry') this.#failed.add(statement);
+    });
+  }
+
   /** Waits for the first renewal. Rejects if it fails, and while the lease has expired because it cannot be renewed. */
   async join(): Promise<void> {
+    if (this.#failure !== null && this.#hasJoined() && this.clock.monotonic() >= this.aliveUntil()) throw this.#failure;
     this.#joining ??= this.#join().catch((error: unknown) => {
       this.#joining = null;
       throw error;
     });
     await this.#joining;
-    if (this.#failure !== null && !this.#isAlive()) throw this.#failure;
   }
 
-  /** Renews the lease until the signal aborts, and then ends it. Never rejects. */
+  /** Renews the lease until the signal aborts; then ends it, so that other processes need not wait. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const begunAt = this.clock.monotonic();
-      // The next renewal is the retry. Until it succeeds, `join` rejects with the error.
-      if (this.#hasJoined()) await this.#renew().then(this.statements.repeat, () => {});
-      await this.clock.sleep(pauseUntilDue(this.#intervalMs(), this.clock.monotonic() - begunAt), signal);
+    const { clock, store } = this.parts;
+    for (let pauseMs = this.#intervalMs(); !signal.aborted; ) {
+      await clock.sleep(pauseMs, signal);
+      const begunAt = clock.monotonic();
+      if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
+      pauseMs = pauseUntilDue(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
-    if (this.#hasJoined()) await this.parts.store.removeProcess(this.holder).catch(() => {});
+    if (this.#hasJoined()) await store.removeProcess(this.holder).catch(() => {});
   }
 
-  /** Reserves a feed in the share of this process; returns false if it is not allowed to take the feed now. */
+  /**
+   * Reserves a feed in the share of this process; returns false if it is not allowed to take the feed now. After its own lease was lost it takes
+   * none from others for the time to live: a failover, a pause or a jump of the clock may have ended the leases of all processes alike.
+   */
   reserve(feed: string, storedHolder: string | null): boolean {
-    // Others would take the feed at once from a process that is not alive.
-    return this.#isAlive() && this.share.reserve(feed, storedHolder, this.clock.monotonic());
+    const now = this.clock.monotonic();
+    if (now >= this.aliveUntil()) return false; // others would take it from this process at once
+    if (storedHolder === this.holder) {
+      this.share.reserveOwn(feed);
+      return true;
+    }
+    return (storedHolder === null || now >= this.#takesFrom) && this.share.reserve(feed, now, this.#takesFrom);
+  }
+
+  /**
+   * Records whether the feeds of a schema could be read. If they cannot for the time to live, the process does not count as alive
+   * there, so that another one takes them.
+   */
+  recordRead(schema: string, isRead: boolean): void {
+    if (isRead) this.#unreadSince.delete(schema);
+    else if (!this.#unreadSince.has(schema)) this.#unreadSince.set(schema, this.parts.clock.monotonic());
   }
 
   #hasJoined(): boolean {
     return this.#renewedAt > Number.NEGATIVE_INFINITY;
   }
 
-  #isAlive(): boolean {
-    return this.clock.monotonic() < this.aliveUntil();
-  }
-
   /** Time between two renewals, milliseconds. A process that leads all of its feeds may give some to another that has just joined. */
   #intervalMs(): number {
     const intervalMs = this.ttlMs / RENEWALS_PER_TTL;
-    return this.share.isAlone() && this.share.leadsAll() ? intervalMs : Math.min(intervalMs, STANDBY_INTERVAL_MS);
+    const isAlone = this.#living.size <= 1;
+    return isAlone && this.share.leadsAll() ? intervalMs : Math.min(intervalMs, STANDBY_INTERVAL_MS);
   }
 
   /** Renews the lease for the first time, and ends those of dead predecessors: later, two containers might end each other's. */
   async #join(): Promise<void> {
-    const { ready, store, isDead } = this.parts;
-    await ready();
-    const living = await this.#renew();
-    const dead = [...living.keys()].filter((other) => other !== this.holder && isDead(other));
-    for (const predecessor of dead) await store.removeProcess(predecessor);
-    if (dead.length > 0) await this.#renew();
+    await this.parts.ready();
+    await this.#renew();
+    const dead = [...this.#living.keys()].filter((other) => other !== this.holder && this.parts.isDead(other));
+    for (const predecessor of dead) await this.parts.store.removeProcess(predecessor);
+    this.#setLiving(new Map([...this.#living].filter(([other]) => !dead.includes(other))));
   }
 
-  /** Renews the lease. Returns the living processes. */
-  async #renew(): Promise<ReadonlyMap<string, number>> {
+  async #renew(): Promise<void> {
     const { clock, store, holder, ttlMs } = this.parts;
     const askedAt = clock.monotonic();
-    const given = { feeds: this.share.followed(), unusable: this.#unusable(askedAt), ttlMs };
     try {
+      // During an outage no schema could be read: that says nothing about one of them.
+      if (this.#failure !== null) this.#unreadSince.clear();
+      const given = { feeds: this.share.followed(), unusable: this.#unusable(askedAt), ttlMs };
       const { living, wasAlive, clockWasSetBack } = await store.renewProcess({ holder, ...given });
       this.#failure = null;
-      if (!wasAlive && this.#hasJoined()) this.share.takesFrom = askedAt + ttlMs;
+      if (!wasAlive && this.#hasJoined()) this.#takesFrom = askedAt + ttlMs;
       this.#renewedAt = askedAt;
-      if (clockWasSetBack) for (const schema of this.schemas) schema.forgetFreshness();
-      if (this.share.setProcesses(living)) for (const schema of this.schemas) schema.readEarly();
-      return living;
+      if (clockWasSetBack) for (const listener of this.#listeners) listener('clock was set back');
+      this.#setLiving(living);
     } catch (error) {
       this.#failure = error;
-      this.#failedAt = clock.monotonic();
       throw error;
     }
   }
 
-  /**
-   * Returns the schemas whose feeds could not be read for the time to live, although the lease could be renewed. The process does not
-   * count as alive there, so that another one takes the feeds.
-   */
+  readonly #retryFailed = (): void => {
+    const failed = [...this.#failed];
+    this.#failed.clear();
+    for (const statement of failed) void this.retryUntilDone(statement);
+  };
+
   #unusable(now: number): string[] {
-    const isUnusable = ({ unreadSince }: FollowedSchema) =>
-      unreadSince !== null && now - Math.max(unreadSince, this.#failedAt) > this.ttlMs;
-    return [...this.schemas].filter(isUnusable).map(({ name }) => name);
+    return [...this.#unreadSince].filter(([, since]) => now - since > this.ttlMs).map(([schema]) => schema);
+  }
+
+  #setLiving(living: ReadonlyMap<string, number>): void {
+    this.#living = living;
+    if (this.share.setProcesses(living, this.holder)) {
+      for (const listener of this.#listeners) listener('processes changed');
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
-import type { LeaderContext } from '../context.js';
+import type { FeedContext, LeaderContext } from '../context.js';
 import type { FeedIdentity, LeaseGrant, StoredFeed } from '../ports/index.js';
 import { pauseAfter } from '../retry/backoff.js';
 
@@ -42,50 +42,48 @@ export async function takeLease(
     const read = await leases.nextRead(signal);
     if (read === null) return null;
     if ('error' in read) {
+      failures += 1;
       pauseMs = read.pauseMs;
       observer.failed('lease', read.error, pauseMs);
       continue;
     }
     const feed = read.feeds.get(identity.name) as StoredFeed;
-    observer.status(feed.status);
+    const { status } = feed;
+    observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      if (isWorthAnAttempt(feed, leases.process.holder, identity)) {
-        await admit(signal);
-        const lease = await attempt(feed, read.askedAt, context, signal);
-        if (lease === null) continue; // not a recovery: the cause of a failed attempt may persist
+      if (!isWorthAnAttempt(feed, leases.process.holder, identity)) {
         observer.recovered('lease');
-        return lease;
+        failures = 0;
+        continue;
       }
+      await admit(signal);
+      const lease = await attemptToTake(feed, context, signal);
+      const freeMs = leases.process.share.freeForMs(identity.name, read.askedAt);
+      if (lease === null && freeMs > leases.process.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
+      if (lease === null) continue; // not a recovery: the cause of a failed attempt may persist
       observer.recovered('lease');
-      failures = 0;
+      return lease;
     } catch (error) {
       if (signal.aborted) return null;
       failures += 1;
       const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed('lease', error, failurePauseMs);
       observer.ticked(failurePauseMs);
-      const hasKeyChanged = await recovery.pauseAfterFailure(error, failurePauseMs, signal);
-      if (hasKeyChanged) leases.readEarly();
+      await recovery.pauseAfterFailure(error, failurePauseMs, signal);
     }
   }
 }
 
-/** Takes the feed; null if that is not possible now. @throws FeedLocked */
-async function attempt(
+/** Takes the feed; null if that is not possible now. */
+async function attemptToTake(
   { holder }: StoredFeed,
-  readAt: number,
-  { observer, leases, settings: { identity } }: LeaderContext,
+  { observer, leases, settings: { identity } }: FeedContext,
   signal: AbortSignal,
 ): Promise<LeaseGrant | null> {
-  const { process } = leases;
   const lease = await leases.take(identity, holder, signal);
-  if (lease === null) {
-    const freeMs = process.share.freeForMs(identity.name, readAt);
-    if (freeMs > process.ttlMs + MAX_FREE_MS) throw new FeedLocked(identity.name, freeMs);
-    return null;
-  }
-  observer.leading(process.aliveUntil);
+  if (lease === null) return null;
+  observer.leading(leases.process.aliveUntil);
   if (lease.filtersBefore !== null) observer.filtersChanged(lease.filtersBefore, identity.filters);
   return lease;
 }

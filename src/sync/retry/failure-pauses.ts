@@ -18,8 +18,7 @@ export function createFailurePauses(clock: Clock, { keyChanged }: Pick<FeedServi
       recovery.abort(WAIT_OVER);
       recovery = new AbortController();
     },
-    /** Returns whether the key has changed. */
-    pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<boolean> => {
+    pauseAfterFailure: async (error: unknown, ms: number, signal: AbortSignal): Promise<void> => {
       const { action, kind, ofDatabase } = classifyError(error);
       // Errors that need an operator are responses of a reachable database. If statements wait too long for a connection, it is
       // overloaded: reads of the feed, which have connections of their own, are answered meanwhile, and must not end the pauses.
@@ -27,13 +26,10 @@ export function createFailurePauses(clock: Clock, { keyChanged }: Pick<FeedServi
         await sleepUntilAny(clock, ms, signal, recovery.signal);
       } else if (!ofDatabase && action === 'hold' && keyChanged !== undefined) {
         const pause = linkedSignal(signal);
-        const over = clock.sleep(ms, pause.signal).then(() => false);
-        const hasChanged = await Promise.race([over, keyChanged(pause.signal).then(() => true)]);
+        await Promise.race([clock.sleep(ms, pause.signal), keyChanged(pause.signal)]);
         pause.abort();
         pause.unlink();
-        return hasChanged;
       } else await clock.sleep(ms, signal);
-      return false;
     },
   };
 }

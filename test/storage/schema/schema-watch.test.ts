@@ -126,7 +126,7 @@ it('no feed can be read any more when a newer release has migrated the schema', 
     signal,
   );
   const process = processLease({ clock: systemClock, store: createProcesses(setup.connection), ttlMs: 300 });
-  const leases = new FeedLeases(process, { name: 'scanfeed', store: setup.store, ended: signal, ...schema });
+  const leases = new FeedLeases(process, { name: 'scanfeed', store: setup.store, ...schema });
   const outcome = async () => {
     leases.readEarly();
     const read = await leases.nextRead(signal);

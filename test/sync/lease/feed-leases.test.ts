@@ -15,7 +15,7 @@ const FEEDS = ['a', 'b', 'c'];
 /** A signal that does not abort. */
 const never = () => new AbortController().signal;
 
-interface SetupOptions extends Partial<Pick<LeaseSchema, 'ready' | 'ended'>> {
+interface SetupOptions extends Partial<Pick<LeaseSchema, 'ready'>> {
   /** Replaces methods of the store. */
   readonly over?: Partial<ModelStore>;
   readonly ttlMs?: number;
@@ -50,11 +50,6 @@ function setUp({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
     await clock.advance(1_000);
     calls.length = 0;
   };
-  /** Waits for one read after another, as the tasks of a feed do. */
-  const keepWaiting = async (): Promise<void> => {
-    const read = await leases.nextRead(never());
-    return read === null ? undefined : keepWaiting();
-  };
   const take = async (name: string, storedHolder: string | null = null): Promise<LeaseGrant> => {
     const lease = await leases.take(testFeed({ name }), storedHolder, never());
     if (lease === null) throw new Error('the feed was not taken');
@@ -63,7 +58,7 @@ function setUp({ over = {}, ttlMs = TTL_MS, ...schema }: SetupOptions = {}) {
   const live = (holder: string, feeds = 1, ofTtlMs = TTL_MS) =>
     store.renewProcess({ holder, feeds, unusable: [], ttlMs: ofTtlMs });
   const reads = () => calls.filter((call) => call.endsWith('readFeeds')).map((call) => Number.parseFloat(call));
-  return { clock, store, calls, reads, process, leases, read, keepWaiting, begin, take, live };
+  return { clock, store, calls, reads, process, leases, read, begin, take, live };
 }
 
 /** Returns what a read found; fails if it failed. */
@@ -116,22 +111,18 @@ describe('a read', () => {
   });
 
   it('happens each 10 s when the process leads all feeds, however short its lease is', async () => {
-    const { clock, begin, take, keepWaiting, reads } = setUp({ ttlMs: 3_000 });
+    const { clock, begin, take, reads } = setUp({ ttlMs: 3_000 });
     await begin(...FEEDS);
     await Promise.all(FEEDS.map((feed) => take(feed)));
-    void keepWaiting();
     await clock.advance(60_000);
     const times = reads();
     expect(times.slice(2).map((time, index) => time - (times[index + 1] as number))).toEqual(Array(4).fill(10_000));
   });
 
   it('happens early when another process drops out', async () => {
-    const { clock, store, calls, reads, begin, keepWaiting, live } = setUp();
+    const { clock, store, reads, begin, live } = setUp();
     await live('other');
     await begin('a');
-    void keepWaiting();
-    await clock.advance(200); // the other process appeared during the first read
-    calls.length = 0;
     await store.removeProcess('other');
     await clock.advance(STANDBY_MS);
     expect(reads()).toHaveLength(1);
@@ -234,9 +225,7 @@ describe('a read', () => {
 
   it('does not wait for a schema after its last feed has stopped', async () => {
     let isWaiting = false;
-    const ended = new AbortController();
     const { clock, leases, read } = setUp({
-      ended: ended.signal,
       ready: (signal) =>
         new Promise<void>((_, reject) => {
           isWaiting = true;
@@ -255,20 +244,9 @@ describe('a read', () => {
     expect(isWaiting).toBe(true);
     last.abort();
     leases.unfollow('b');
-    ended.abort();
     expect(await both[1]).toBeNull();
     expect(isWaiting).toBe(false);
   });
-});
-
-it('no read begins once the schema has ended, which happens while the feeds stop', async () => {
-  const ended = new AbortController();
-  const { clock, leases, reads, begin } = setUp({ ended: ended.signal });
-  await begin('a');
-  const next = leases.nextRead(never());
-  ended.abort();
-  expect(await clock.run(next)).toBeNull();
-  expect(reads()).toEqual([]);
 });
 
 describe('a read that fails', () => {
@@ -309,9 +287,8 @@ describe('a read that fails', () => {
   });
 
   it('is repeated after pauses that grow up to the interval', async () => {
-    const { clock, database, leases, reads, read, keepWaiting } = failing({ ttlMs: 9_000 });
+    const { clock, database, leases, reads, read } = failing({ ttlMs: 9_000 });
     await clock.run(read('a'));
-    void keepWaiting();
     await clock.advance(600_000);
     const times = reads();
     const pauses = times.slice(1).map((time, index) => time - (times[index] as number));
@@ -362,9 +339,8 @@ describe('a read that fails', () => {
   });
 
   it('ends the lease of the process in this schema, and only in it, when all fail for the time to live', async () => {
-    const { clock, store, database, read, keepWaiting } = failing();
+    const { clock, store, database, read } = failing();
     await clock.run(read('a'));
-    void keepWaiting();
     await clock.advance(2 * TTL_MS);
     expect(store.processes.get('process')).toMatchObject({ unusable: ['scanfeed'] });
     database.isAway = false;

@@ -14,17 +14,17 @@ const processNames = (count: number) => Array.from({ length: count }, (_, n) => 
 
 /** A process that follows feeds 0 to n - 1, as others do. */
 function processWith(feeds: number, processes: number) {
-  const share = new FeedShare(SELF, TTL_MS, ROUND_MS);
+  const share = new FeedShare(TTL_MS, ROUND_MS);
   const names = Array.from({ length: feeds }, (_, n) => `feed-${n}`);
   for (const name of names) share.follow(name);
-  const live = (...living: readonly string[]) => share.setProcesses(processesWith(feeds, ...living));
+  const live = (...living: readonly string[]) => share.setProcesses(processesWith(feeds, ...living), SELF);
   live(...processNames(processes));
   /** Takes as many free feeds as it may. Returns those that it did not lead before. */
   const takeAll = (now: number) =>
     names.filter((name) => {
       if (share.leads(name)) return false;
       share.recordRead(name, true, now);
-      return share.reserve(name, null, now);
+      return share.reserve(name, now);
     });
   const surplus = (now: number) => names.filter((name) => share.isSurplus(name, now));
   return { share, names, live, takeAll, surplus };
@@ -32,11 +32,11 @@ function processWith(feeds: number, processes: number) {
 
 /** Returns how many free feeds a process takes at once, of those that it follows beside others. */
 function taken(feeds: number, others: readonly number[]): number {
-  const share = new FeedShare(SELF, TTL_MS, ROUND_MS);
+  const share = new FeedShare(TTL_MS, ROUND_MS);
   const names = Array.from({ length: feeds }, (_, n) => `feed-${n}`);
   for (const name of names) share.follow(name);
-  share.setProcesses(new Map(others.map((followed, n) => [`other-${n}`, followed])));
-  return names.filter((name) => share.reserve(name, null, 0)).length;
+  share.setProcesses(new Map(others.map((followed, n) => [`other-${n}`, followed])), SELF);
+  return names.filter((name) => share.reserve(name, 0)).length;
 }
 
 describe('the share of a process', () => {
@@ -73,8 +73,8 @@ describe('a process', () => {
     const { share, takeAll } = processWith(4, 2);
     takeAll(0);
     share.release('feed-0');
-    expect(share.reserve('feed-2', null, 0)).toBe(true);
-    expect(share.reserve('feed-3', null, 0)).toBe(false);
+    expect(share.reserve('feed-2', 0)).toBe(true);
+    expect(share.reserve('feed-3', 0)).toBe(false);
   });
 
   it('takes a feed beyond its share only when that was free for the time to live of a lease, without a pause', () => {
@@ -82,9 +82,9 @@ describe('a process', () => {
     takeAll(0);
     share.recordRead('feed-3', false, 5_000);
     share.recordRead('feed-3', true, 6_000);
-    expect(share.reserve('feed-3', null, TTL_MS)).toBe(false);
-    expect(share.reserve('feed-2', null, TTL_MS - 1)).toBe(false);
-    expect(share.reserve('feed-2', null, TTL_MS)).toBe(true);
+    expect(share.reserve('feed-3', TTL_MS)).toBe(false);
+    expect(share.reserve('feed-2', TTL_MS - 1)).toBe(false);
+    expect(share.reserve('feed-2', TTL_MS)).toBe(true);
   });
 
   it('does not take another feed at once when it could not have one beyond its share', () => {
@@ -92,15 +92,15 @@ describe('a process', () => {
     takeAll(0);
     share.recordRead('feed-3', false, 5_000);
     share.recordRead('feed-3', true, 6_000);
-    expect(share.reserve('feed-2', null, TTL_MS)).toBe(true);
+    expect(share.reserve('feed-2', TTL_MS)).toBe(true);
     share.release('feed-2');
-    expect(share.reserve('feed-3', null, TTL_MS)).toBe(false);
+    expect(share.reserve('feed-3', TTL_MS)).toBe(false);
   });
 
   it('does not take a feed beyond its share when it has not read yet whether that is free', () => {
     const { share } = processWith(2, 2);
-    expect(share.reserve('feed-0', null, 100 * TTL_MS)).toBe(true);
-    expect(share.reserve('feed-1', null, 100 * TTL_MS)).toBe(false);
+    expect(share.reserve('feed-0', 100 * TTL_MS)).toBe(true);
+    expect(share.reserve('feed-1', 100 * TTL_MS)).toBe(false);
   });
 
   it('waits for other processes to take a free feed when the set of processes has just changed', () => {
@@ -114,13 +114,13 @@ describe('a process', () => {
   it('takes more feeds when another process follows fewer than before', () => {
     const { share, takeAll } = processWith(6, 2);
     expect(takeAll(0)).toHaveLength(3);
-    share.setProcesses(new Map([...processesWith(6, SELF), ...processesWith(1, 'process-1')]));
+    share.setProcesses(new Map([...processesWith(6, SELF), ...processesWith(1, 'process-1')]), SELF);
     expect(takeAll(0)).toHaveLength(3);
   });
 
   it('takes the feeds that name it, whatever its share is, and gives some back', () => {
     const { share, names, surplus } = processWith(4, 4);
-    for (const name of names) share.reserve(name, SELF, 0);
+    for (const name of names) share.reserveOwn(name);
     expect(names.map((name) => share.leads(name))).toEqual([true, true, true, true]);
     expect(surplus(0)).toEqual(['feed-3']);
   });
@@ -143,7 +143,7 @@ describe('a process', () => {
     expect(surplus(ROUND_MS)).toEqual(['feed-1']);
     share.release('feed-1');
     live('process-0');
-    expect(share.reserve('feed-1', null, ROUND_MS + 1)).toBe(true);
+    expect(share.reserve('feed-1', ROUND_MS + 1)).toBe(true);
     expect(surplus(ROUND_MS + 2)).toEqual([]);
   });
 
@@ -175,7 +175,7 @@ describe('a process', () => {
   it('keeps its feeds when another process joins that follows none of them', () => {
     const { share, takeAll, surplus } = processWith(10, 1);
     takeAll(0);
-    share.setProcesses(new Map([...processesWith(10, SELF), ...processesWith(1, 'process-1')]));
+    share.setProcesses(new Map([...processesWith(10, SELF), ...processesWith(1, 'process-1')]), SELF);
     expect(surplus(0)).toEqual([]);
   });
 });

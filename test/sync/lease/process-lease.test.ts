@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FollowedSchema, ProcessParts } from '../../../src/sync/lease/process-lease.js';
+import type { ProcessParts } from '../../../src/sync/lease/process-lease.js';
 import type { ProcessRenewal } from '../../../src/sync/ports/index.js';
 import { StoreFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -41,17 +41,7 @@ function setUp({ ttlMs = TTL_MS, ...parts }: Partial<ProcessParts> = {}) {
     },
     ...parts,
   });
-  /** A schema with feeds of the process, whose feeds can be read. */
-  const follow = (name: string) => {
-    const schema = {
-      ...{ name, unreadSince: null as number | null },
-      readEarly: () => events.push(`read ${name} early`),
-      forgetFreshness: () => events.push(`forget the freshness of ${name}`),
-    } satisfies FollowedSchema;
-    process.schemas.add(schema);
-    return schema;
-  };
-  const schema = follow('a');
+  process.listen((event) => events.push(event));
   process.share.follow('a'); // it stands by for it
   const stop = new AbortController();
   const kept = process.keep(stop.signal);
@@ -67,7 +57,7 @@ function setUp({ ttlMs = TTL_MS, ...parts }: Partial<ProcessParts> = {}) {
     const now = clock.monotonic() + database.aheadMs;
     return row !== undefined && row.renewedAt <= now && now <= row.expiresAt;
   };
-  return { clock, database, store, renewals, events, process, follow, schema, end, live, isAlive };
+  return { clock, database, store, renewals, events, process, end, live, isAlive };
 }
 
 /** Returns the differences between successive times. */
@@ -227,16 +217,21 @@ describe('a process that joins', () => {
   });
 });
 
-describe('a schema', () => {
-  it('learns nothing more once no feed of it is followed', async () => {
-    const { clock, process, schema, events, live } = setUp();
+describe('a listener', () => {
+  it('is not called any more when it has ended', async () => {
+    const { clock, process, live } = setUp();
+    let calls = 0;
+    const listener = () => {
+      calls += 1;
+    };
+    for (let twice = 0; twice < 2; twice += 1) process.listen(listener);
     await live('other');
     await process.join();
-    expect(events).toEqual(['read a early']);
-    process.schemas.delete(schema);
+    expect(calls).toBe(1);
+    process.unlisten(listener);
     await live('another');
     await clock.advance(2 * STANDBY_MS);
-    expect(events).toHaveLength(1);
+    expect(calls).toBe(1);
   });
 });
 
@@ -247,11 +242,11 @@ describe('the other processes', () => {
     events.length = 0;
     await live('other', 3_600_000);
     await clock.advance(STANDBY_MS);
-    expect(events).toEqual(['read a early']);
+    expect(events).toEqual(['processes changed']);
     await clock.advance(TTL_MS);
     await store.removeProcess('other');
     await clock.advance(STANDBY_MS);
-    expect(events).toEqual(['read a early', 'read a early']);
+    expect(events).toEqual(['processes changed', 'processes changed']);
     await clock.advance(TTL_MS);
     expect(events).toHaveLength(2);
   });
@@ -264,7 +259,7 @@ describe('the other processes', () => {
     await clock.advance(TTL_MS);
     expect(events).toEqual([]);
     await clock.advance(2 * STANDBY_MS);
-    expect(events).toEqual(['read a early']);
+    expect(events).toEqual(['processes changed']);
   });
 
   it('count as before while the database is unreachable', async () => {
@@ -319,7 +314,7 @@ describe('a process that has lost its lease', () => {
     const { clock, events } = await lost(({ database }) => Object.assign(database, { aheadMs: -3_600_000 }));
     events.length = 0;
     await clock.advance(10 * TTL_MS);
-    expect(events.filter((event) => event === 'forget the freshness of a')).toHaveLength(1);
+    expect(events.filter((event) => event === 'clock was set back')).toHaveLength(1);
   });
 
   it('does not count it as set back when the clock of the database was set forward, or rows are missing', async () => {
@@ -328,7 +323,7 @@ describe('a process that has lost its lease', () => {
     await clock.advance(TTL_MS);
     store.processes.clear();
     await clock.advance(TTL_MS);
-    expect(events).not.toContain('forget the freshness of a');
+    expect(events).not.toContain('clock was set back');
   });
 });
 
@@ -389,63 +384,56 @@ describe('a schema whose feeds the process cannot read', () => {
   const unusable = ({ renewals }: { readonly renewals: readonly Renewal[] }) => renewals.at(-1)?.unusable;
 
   it('is named after the time to live, until they can be read again', async () => {
-    const { clock, process, renewals, schema, follow } = setUp();
-    follow('b');
+    const { clock, process, renewals } = setUp();
     await process.join();
-    schema.unreadSince = clock.monotonic();
+    for (const isRead of [true, false]) process.recordRead('a', isRead);
     await clock.advance(TTL_MS);
+    process.recordRead('a', false);
+    process.recordRead('b', true);
     expect(unusable({ renewals })).toEqual([]);
     await clock.advance(2 * STANDBY_MS);
     expect(unusable({ renewals })).toEqual(['a']);
-    schema.unreadSince = null;
+    process.recordRead('a', true);
     await clock.advance(2 * STANDBY_MS);
     expect(unusable({ renewals })).toEqual([]);
   });
 
   it('is in its row within a third of the time to live from then on, so that other processes take its feeds', async () => {
-    const { clock, process, store, schema } = setUp();
+    const { clock, process, store } = setUp();
     await process.join();
-    schema.unreadSince = clock.monotonic();
+    process.recordRead('a', false);
     await clock.advance(TTL_MS + TTL_MS / 3 + 2 * STANDBY_MS);
     expect(store.processes.get('self')).toMatchObject({ unusable: ['a'] });
-    schema.unreadSince = null;
+    process.recordRead('a', true);
     await clock.advance(TTL_MS / 3 + STANDBY_MS);
     expect(store.processes.get('self')).toMatchObject({ unusable: [] });
   });
 
-  it('is not named any more once no feed of it is followed', async () => {
-    const { clock, process, renewals, schema } = setUp();
-    await process.join();
-    schema.unreadSince = clock.monotonic();
-    await clock.advance(TTL_MS + 2 * STANDBY_MS);
-    expect(unusable({ renewals })).toEqual(['a']);
-    process.schemas.delete(schema);
-    await clock.advance(STANDBY_MS);
-    expect(unusable({ renewals })).toEqual([]);
-  });
-
   it('is not named when the whole database was unreachable', async () => {
-    const { clock, database, process, renewals, schema } = setUp();
+    const { clock, database, process, renewals } = setUp();
     await process.join();
     database.isAway = true;
-    schema.unreadSince = clock.monotonic();
-    await clock.advance((20 / 6) * TTL_MS);
+    for (let round = 0; round < 20; round += 1) {
+      process.recordRead('a', false);
+      await clock.advance(TTL_MS / 6);
+    }
     database.isAway = false;
+    process.recordRead('a', false);
     await clock.advance(TTL_MS / 2);
-    schema.unreadSince = null;
+    process.recordRead('a', true);
     await clock.advance(TTL_MS);
     expect(renewals.flatMap((renewal) => renewal.unusable)).toEqual([]);
   });
 
   it('is not named during an outage of the whole database in which statements hang before they fail', async () => {
-    const { clock, database, process, renewals, schema } = setUp();
+    const { clock, database, process, renewals } = setUp();
     await process.join();
     Object.assign(database, { isAway: true, latencyMs: TTL_MS / 3 });
-    schema.unreadSince = clock.monotonic();
+    process.recordRead('a', false);
     await clock.advance(5 * TTL_MS);
     Object.assign(database, { isAway: false, latencyMs: 0 });
     await clock.advance(TTL_MS / 3 + STANDBY_MS);
-    schema.unreadSince = null;
+    process.recordRead('a', true);
     await clock.advance(TTL_MS);
     expect(renewals.flatMap((renewal) => renewal.unusable)).toEqual([]);
   });

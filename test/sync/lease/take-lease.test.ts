@@ -66,7 +66,7 @@ function setUp(reads: readonly FeedsRead[], { attempts = [], admit, filtersBefor
         return outcome === undefined ? lease : null;
       },
     },
-    recovery: { answered: () => {}, pauseAfterFailure: async () => false },
+    recovery: { answered: () => {}, pauseAfterFailure: async () => {} },
   } as unknown as LeaderContext;
   const admitted = async () => {
     await admit?.();
@@ -168,7 +168,7 @@ describe('a standby', () => {
       checkedAt.push(clock.monotonic());
       if (checkedAt.length < 2) throw new ModelFailure('another_organization', 'hold');
     });
-    await clock.advance(500); // less than the shortest pause, and than the interval of the reads
+    await clock.advance(500); // less than the shortest pause
     stop.abort();
     await clock.run(following);
     expect(checkedAt).toHaveLength(2);
