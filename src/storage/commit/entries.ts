@@ -12,7 +12,7 @@ import { writtenRuns } from './written-runs.js';
  * read from top to bottom. All parts see the tables as they were before the statement, and each other's writes only as returned rows.
  *
  * They need `held`: one row with `stored_by` (for the column of `runs`) if the commit can write, else none. They give `counts`, which
- * has a row if `held` has one, and fails the statement if an entry could not be written as judged.
+ * has a row if `held` has one (without entries always), and fails the statement if an entry could not be written as judged.
  *
  * PostgreSQL runs a part when another one reads it. `judged` and the parts before it do not read `held`, so they can run while the
  * previous commit has the lock. The parts that write read `held`. `restored` and `closed`, which no part reads, run at the end.

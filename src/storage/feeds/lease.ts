@@ -52,7 +52,7 @@ interface StoredRow {
 
 /** Creates the access to the leases of feeds. The holder of its lease can write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
-  /** Creates a feed with its starting point and its history pass, and takes its lease; null if another process has just created it. */
+  /** Creates a feed with its starting point and its history pass, and takes its lease; undefined if another process has just created it. */
   const create = async (feed: FeedIdentity, holder: string) => {
     const { rows } = await sql<TakenRow>`
       WITH created AS (
@@ -69,7 +69,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
     return rows[0];
   };
   /**
-   * Takes a feed if it has no holder, its holder is not alive or is this process, and applies the settings; null if not, or if the row is
+   * Takes a feed if it has no holder, its holder is not alive or is this process, and applies the settings; undefined if not, or if the row is
    * locked. Raises the epoch each time. If the filters include more than before, the cursor is already past some of these runs, so the
    * data is complete only from now on, until a full pass has read them.
    */

@@ -55,7 +55,7 @@ export class FeedLeases {
     this.#wakeUp = createWakeUp(process.clock);
     this.#listener = (event) => {
       if (event === 'processes changed') this.readEarly();
-      else void process.retryUntilDone(() => schema.store.forgetFreshness(process.holder));
+      else void process.statements.run(() => schema.store.forgetFreshness(process.holder));
     };
   }
 
@@ -117,7 +117,7 @@ export class FeedLeases {
   async release(feed: string): Promise<void> {
     const { share, holder } = this.process;
     share.release(feed);
-    await this.process.retryUntilDone(async () => {
+    await this.process.statements.run(async () => {
       if (!share.leads(feed)) await this.schema.store.releaseLease({ feed, holder }); // else it was taken again meanwhile
     });
   }

@@ -50,9 +50,9 @@ export class FeedShare {
     return true;
   }
 
-  /** Records whether a feed was free when it was read. */
+  /** Records whether a feed was free when it was read. It may have been unfollowed meanwhile. */
   recordRead(feed: string, isFree: boolean, now: number): void {
-    if (!isFree) this.#freeSince.delete(feed);
+    if (!isFree || !this.#followed.has(feed)) this.#freeSince.delete(feed);
     else if (!this.#freeSince.has(feed)) this.#freeSince.set(feed, now);
   }
 

@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/clock.js';
-import { classifyError } from '../../core/errors.js';
 import type { ProcessStore } from '../ports/index.js';
 import { pauseUntilDue } from '../retry/backoff.js';
 import { FeedShare } from './feed-share.js';
+import { RepeatedStatements } from './repeated-statements.js';
 
-/** Number of renewals within the time to live of a lease. Two in a row may fail. */
+/** Number of renewals within the time to live of a lease. One of them may fail. */
 const RENEWALS_PER_TTL = 3;
 /**
  * Maximum time between two renewals of a process that is not alone or stands by for feeds, milliseconds: they wait for it to notice that
@@ -29,25 +29,35 @@ export interface ProcessParts {
 export type ProcessListener = (event: 'processes changed' | 'clock was set back') => void;
 
 /**
- * The lease of this process. One statement renews it, and with it all feeds that the process leads, and returns which processes live. All
- * times are monotonic, milliseconds.
+ * The lease of this process, for all feeds that it leads. One statement renews it and returns the living processes. All times are
+ * monotonic, milliseconds. The states of the lease:
+ *
+ * - **Joining**, until the first renewal has succeeded. `join` sends it. Reads of feeds wait for `join`, and fail if it does; `keep` waits.
+ * - **Alive**, until the time to live after the last renewal. `keep` renews the lease. Feeds are taken only in this state.
+ * - **Expired**, until a renewal succeeds. Reads fail if the last renewal did. The process keeps its feeds until another one takes them.
+ *   If its row had expired too, it takes no feed of others for one time to live: a failover, a pause or a jump of the clock may have
+ *   ended the leases of all processes.
+ * - **Ended**, once all feeds are given back and the signal of `keep` aborts. `keep` waits for a `join` in progress, and deletes the row,
+ *   so that other processes need not wait.
  */
 export class ProcessLease {
   readonly clock: Clock;
   readonly holder: string;
   readonly ttlMs: number;
   readonly share: FeedShare;
+  /** Statements that are repeated after each renewal until they succeed. */
+  readonly statements = new RepeatedStatements();
   readonly #listeners = new Set<ProcessListener>();
   /** Since when the feeds of a schema cannot be read. */
   readonly #unreadSince = new Map<string, number>();
+  /** The first renewal; null before it and after it failed. */
   #joining: Promise<void> | null = null;
   #living: ReadonlyMap<string, number> = new Map();
   #renewedAt = Number.NEGATIVE_INFINITY;
   /** No feed of another process is taken before. */
   #takesFrom = Number.NEGATIVE_INFINITY;
+  /** Error of the last renewal; null if it succeeded. */
   #failure: unknown = null;
-  /** Statements that failed and are to be repeated. */
-  readonly #failed = new Set<() => Promise<void>>();
 
   constructor(private readonly parts: ProcessParts) {
     this.clock = parts.clock;
@@ -67,13 +77,6 @@ export class ProcessLease {
     this.#listeners.delete(listener);
   }
 
-  /** Runs a statement. If it fails temporarily, repeats it after later renewals until it succeeds. Never rejects. */
-  async retryUntilDone(statement: () => Promise<void>): Promise<void> {
-    await statement().catch((error: unknown) => {
-      if (classifyError(error).action === 'retry') this.#failed.add(statement);
-    });
-  }
-
   /** Waits for the first renewal. Rejects if it fails, and while the lease has expired because it cannot be renewed. */
   async join(): Promise<void> {
     if (this.#failure !== null && this.#hasJoined() && this.clock.monotonic() >= this.aliveUntil()) throw this.#failure;
@@ -90,7 +93,7 @@ export class ProcessLease {
     for (let pauseMs = this.#intervalMs(); !signal.aborted; ) {
       await clock.sleep(pauseMs, signal);
       const begunAt = clock.monotonic();
-      if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.#retryFailed, () => {});
+      if (this.#hasJoined() && !signal.aborted) await this.#renew().then(this.statements.repeat, () => {});
       pauseMs = pauseUntilDue(this.#intervalMs(), clock.monotonic() - begunAt);
     }
     await this.#joining?.catch(() => {});
@@ -158,12 +161,6 @@ export class ProcessLease {
       throw error;
     }
   }
-
-  readonly #retryFailed = (): void => {
-    const failed = [...this.#failed];
-    this.#failed.clear();
-    for (const statement of failed) void this.retryUntilDone(statement);
-  };
 
   #unusable(now: number): string[] {
     return [...this.#unreadSince].filter(([, since]) => now - since > this.ttlMs).map(([schema]) => schema);

@@ -1,7 +1,7 @@
 import type { QuarantineEntry } from '../ports/index.js';
 import { MostlyBad, type UnusableReason } from './unusable-entries.js';
 
-/** Minimum number of pages to judge together, including the current one. */
+/** Minimum number of pages to judge together, including the current one. At the start there are fewer. */
 const MIN_PAGES = 3;
 /** Minimum number of entries to judge. If pages are small, more of them are included. */
 const MIN_ENTRIES = 100;

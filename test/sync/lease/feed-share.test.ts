@@ -165,6 +165,15 @@ describe('a process', () => {
     expect(surplus(TTL_MS + ROUND_MS)).toHaveLength(1);
   });
 
+  it('does not count the time in which it did not follow a feed as time in which others could have taken it', () => {
+    const { share } = processWith(2, 2);
+    share.unfollow('feed-1');
+    share.recordRead('feed-1', true, 0); // by a read that began before
+    share.follow('feed-1');
+    share.recordRead('feed-1', true, TTL_MS);
+    expect(share.freeForMs('feed-1', TTL_MS)).toBe(0);
+  });
+
   it('keeps a single feed, however many processes there are', () => {
     const { live, takeAll, surplus } = processWith(1, 1);
     takeAll(0);
