@@ -10,12 +10,15 @@ const tools = ['test/deployment/**/*.test.ts', 'test/model/**/*.test.ts', 'test/
 /** What has to be built before it is tested has commands of its own. */
 const builtFirst = ['test/image/**', 'test/package/**'];
 
+/** Files wait for PostgreSQL more than they compute, and the server allows 200 connections. */
+const inOneProcess = { maxWorkers: Math.min(8, availableParallelism() + 2), sequence: { groupOrder: 0 } };
+/** Each file runs several programs that compute. */
+const withPrograms = { maxWorkers: Math.min(8, Math.max(2, availableParallelism())), sequence: { groupOrder: 1 } };
+
 export default defineConfig({
   test: {
     // Processes, not threads: a crash or a stuck handle stays within its file.
     pool: 'forks',
-    // Files wait for PostgreSQL more than they compute, and the server allows 200 connections.
-    maxWorkers: Math.min(8, Math.max(2, availableParallelism())),
     // Generous, for busy machines: tests wait for events, and a limit only ends what hangs.
     testTimeout: process.env.TEST_THOROUGH === '1' ? 600_000 : 60_000,
     hookTimeout: 60_000,
@@ -33,6 +36,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...storage, ...tools, ...e2e, ...builtFirst],
           isolate: false,
+          ...inOneProcess,
         },
       },
       {
@@ -41,15 +45,17 @@ export default defineConfig({
           name: 'storage',
           include: storage,
           isolate: false,
+          ...inOneProcess,
           globalSetup: 'test/support/postgres/global-setup.ts',
         },
       },
-      { extends: true, test: { name: 'tools', include: tools } },
+      { extends: true, test: { name: 'tools', include: tools, ...withPrograms } },
       {
         extends: true,
         test: {
           name: 'e2e',
           include: e2e,
+          ...withPrograms,
           globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },

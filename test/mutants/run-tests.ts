@@ -114,9 +114,9 @@ interface VitestRun {
 function runVitest(folder: string, tests: Mutant['tests'], report: string, databaseUrl: string): Promise<VitestRun> {
   const { project, files } = FILES[tests];
   const script = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const args = ['run', '--root', folder, '--project', project, '--bail', '1', '--maxWorkers', '1'];
+  const args = ['run', '--root', folder, '--project', project, '--bail', '1'];
   const reporting = ['--reporter', 'json', '--outputFile', report];
-  const env = { ...process.env, ...SEEDS, TEST_DATABASE_URL: databaseUrl, TEST_DATABASE: '' };
+  const env = { ...process.env, ...SEEDS, TEST_DATABASE_URL: databaseUrl, TEST_DATABASE: '', VITEST_MAX_WORKERS: '1' };
   // A separate process group: a worker in an endless loop outlives the process that started it, and its memory grows.
   const child = spawn(process.execPath, [script, ...args, ...reporting, ...files], {
     cwd: folder,
