@@ -35,7 +35,6 @@ class ProcessesElsewhere extends Error implements Failure {
   }
 }
 
-/** The lease as it was taken. */
 interface TakenRow {
   readonly epoch: string;
   /** Null: the filters are the same. */
@@ -52,48 +51,30 @@ interface StoredRow {
 
 /** Creates the access to the leases of feeds. The holder of its lease can write to a feed. */
 export function createLeases({ db, tables }: StoreConnection, databaseClock: DatabaseClock): LeaseStore {
-  /** Creates a feed with its starting point and its history pass, and takes its lease; undefined if another process has just created it. */
-  const create = async (feed: FeedIdentity, holder: string) => {
-    const { rows } = await sql<TakenRow>`
+  /** Creates a feed that nobody leads, with its starting point and its history pass, unless another process has just created it. */
+  const create = async (feed: FeedIdentity) => {
+    await sql`
       WITH created AS (
-        INSERT INTO ${tables.feeds} (name, base_url, filters, keep_history, start_since, complete_from,
-          lease_holder, lease_home, lease_epoch)
+        INSERT INTO ${tables.feeds} (name, base_url, filters, keep_history, start_since, complete_from)
         SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-          COALESCE(since, '-infinity'), ${holder}, ${tables.leaseHome}, 1
+          COALESCE(since, '-infinity')
         FROM (SELECT ${startOf(feed)} AS since) AS start
         ON CONFLICT (name) DO NOTHING
         RETURNING *
       )
-      ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
-      SELECT lease_epoch AS epoch, NULL AS before, ${DATABASE_MS} FROM created`.execute(db);
-    return rows[0];
+      ${feed.start === 'live' ? beginHistoryPass(tables) : sql`SELECT FROM created`}`.execute(db);
   };
-  /**
-   * Takes a feed if it has no holder, its holder is not alive or is this process, and applies the settings; undefined if not, or if the row is
-   * locked. Raises the epoch each time. If the filters include more than before, the cursor is already past some of these runs, so the
-   * data is complete only from now on, until a full pass has read them.
-   */
+  /** Takes a feed if this process may, and applies the settings; undefined if not, or if the row is locked. Raises the epoch each time. */
   const take = async (feed: FeedIdentity, holder: string) => {
     const { rows } = await sql<TakenRow>`
       WITH settings AS (SELECT ${JSON.stringify(feed.filters)}::jsonb AS filters),
       before AS MATERIALIZED (
         SELECT name, feed.filters FROM ${tables.feeds} AS feed
-        WHERE name = ${feed.name} AND (base_url = ${feed.baseUrl} OR last_commit_at IS NULL)
-          AND (lease_holder IS NULL OR lease_holder = ${holder} OR (lease_home IS NOT DISTINCT FROM ${tables.leaseHome} AND NOT ${isLed(tables)}))
+        WHERE name = ${feed.name} AND (base_url = ${feed.baseUrl} OR last_commit_at IS NULL) AND ${mayBeTaken(tables, holder)}
         FOR NO KEY UPDATE SKIP LOCKED
       )
       UPDATE ${tables.feeds} AS feed SET
-        base_url = ${feed.baseUrl}, -- differs only if nothing was read from the old one
-        filters = settings.filters,
-        filters_widened_at = CASE WHEN ${ARE_WIDENED}
-          -- Not before a pass that has begun, also if the clock was set back since.
-          THEN GREATEST(clock_timestamp(), (SELECT max(begun_at) FROM ${tables.passes} AS pass WHERE pass.feed = feed.name))
-          ELSE feed.filters_widened_at END,
-        complete_from = CASE WHEN ${ARE_WIDENED}
-          -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
-          THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)
-          ELSE feed.complete_from END,
-        keep_history = ${feed.keepHistory},
+        ${appliedSettings(tables, feed)},
         lease_holder = ${holder},
         lease_home = ${tables.leaseHome},
         lease_epoch = feed.lease_epoch + 1,
@@ -101,7 +82,7 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
         rate_measured_at = NULL
       FROM before, settings WHERE feed.name = before.name
       RETURNING lease_epoch AS epoch, NULLIF(before.filters, feed.filters) AS before, ${DATABASE_MS}`.execute(db);
-    return rows[0];
+    return databaseClock.note(rows[0]);
   };
   /** Returns whether the feed was created. @throws AnotherService, ProcessesElsewhere */
   const exists = async (feed: FeedIdentity) => {
@@ -119,11 +100,14 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
   };
   return {
     /** @throws AnotherService, ProcessesElsewhere */
-    acquireLease: async (feed, holder) => {
-      const taken = (await take(feed, holder)) ?? ((await exists(feed)) ? undefined : await create(feed, holder));
-      const row = databaseClock.note(taken);
-      if (row === undefined) return null;
-      return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
+    async acquireLease(feed, holder) {
+      let taken = await take(feed, holder);
+      if (taken === undefined && !(await exists(feed))) {
+        await create(feed);
+        taken = await take(feed, holder);
+      }
+      if (taken === undefined) return null;
+      return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before };
     },
 
     async releaseLease({ feed, holder }) {
@@ -132,6 +116,30 @@ export function createLeases({ db, tables }: StoreConnection, databaseClock: Dat
         WHERE name = ${feed} AND lease_holder = ${holder}`.execute(db);
     },
   };
+}
+
+/** For a row `feed`: it has no holder, or its holder is not alive or is this process. */
+function mayBeTaken(tables: Tables, holder: string) {
+  const holderIsDead = sql`lease_home IS NOT DISTINCT FROM ${tables.leaseHome} AND NOT ${isLed(tables)}`;
+  return sql`(lease_holder IS NULL OR lease_holder = ${holder} OR ${holderIsDead})`;
+}
+
+/**
+ * Assignments to a row `feed`. If the filters include more than before, the cursor is already past some of these runs, so the data is
+ * complete only from now on, until a full pass has read them.
+ */
+function appliedSettings(tables: Tables, { baseUrl, keepHistory }: FeedIdentity) {
+  return sql`base_url = ${baseUrl}, -- differs only if nothing was read from the old one
+        filters = settings.filters,
+        filters_widened_at = CASE WHEN ${ARE_WIDENED}
+          -- Not before a pass that has begun, also if the clock was set back since.
+          THEN GREATEST(clock_timestamp(), (SELECT max(begun_at) FROM ${tables.passes} AS pass WHERE pass.feed = feed.name))
+          ELSE feed.filters_widened_at END,
+        complete_from = CASE WHEN ${ARE_WIDENED}
+          -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
+          THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)
+          ELSE feed.complete_from END,
+        keep_history = ${keepHistory}`;
 }
 
 /** Condition: something was read already, and the new filters may include runs that the old ones hid. A filter not stored hid nothing. */
