@@ -9,19 +9,14 @@ const MIN_ENTRIES = 100;
 /** How much of a page is unusable. */
 export interface PageQuality {
   readonly entries: number;
-  /** A reason for each entry that is to be quarantined. */
+  /** Why each entry that is to be quarantined is unusable. */
   readonly unusable: readonly UnusableReason[];
 }
 
 /** @param quarantine entries of the page that are not in quarantine yet; others do not show that something changed */
 export function pageQuality(entries: number, quarantine: readonly QuarantineEntry[]): PageQuality {
   const open = quarantine.filter(({ state }) => state === 'open'); // repaired entries are stored
-  return { entries, unusable: open.map(reasonOf) };
-}
-
-function reasonOf({ reason, detail }: QuarantineEntry): UnusableReason {
-  const isConstraint = reason === 'constraint';
-  return { label: isConstraint ? detail : reason, isConstraint };
+  return { entries, unusable: open.map(({ reason, detail }) => ({ reason, detail })) };
 }
 
 /** Holds a feed or a pass if most of its entries are unusable, so that they are not all quarantined (promise 5). */

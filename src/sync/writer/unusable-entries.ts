@@ -1,11 +1,8 @@
 import type { Failure } from '../../core/errors.js';
+import type { QuarantineEntry } from '../ports/index.js';
 
-/** Why an entry is unusable. */
-export interface UnusableReason {
-  /** A word of the quarantine, or the name of the constraint that refuses the entry. */
-  readonly label: string;
-  readonly isConstraint: boolean;
-}
+/** Why an entry is unusable. Without the entry, which would stay in memory. */
+export type UnusableReason = Pick<QuarantineEntry, 'reason' | 'detail'>;
 
 /** At least half of the recent entries are unusable, so their shape has changed. The feed holds instead of quarantining them. */
 export class MostlyBad extends Error implements Failure {
@@ -15,9 +12,9 @@ export class MostlyBad extends Error implements Failure {
 
   /** @param entries number of the recent entries, unusable or not */
   constructor(entries: number, reasons: readonly UnusableReason[]) {
-    const [cause, remedy] = reasons.some(({ isConstraint }) => isConstraint) ? OF_DATABASE : OF_SERVICE;
+    const [cause, remedy] = reasons.some(({ reason }) => reason === 'constraint') ? OF_DATABASE : OF_SERVICE;
     super(
-      `${reasons.length} of the last ${entries} entries of the feed are unusable (${countedLabels(reasons)}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
+      `${reasons.length} of the last ${entries} entries of the feed are unusable (${countedReasons(reasons)}): ${cause}. The page is neither stored nor skipped, and is requested again. ${remedy}`,
     );
   }
 }
@@ -31,10 +28,13 @@ const OF_DATABASE = [
   'Drop the constraint if it was added to the tables of scanfeed, as `scanfeed doctor` shows',
 ] as const;
 
-/** Returns the labels with their counts, the most frequent first: `status 180, revision 3`. */
-function countedLabels(reasons: readonly UnusableReason[]): string {
+/** Returns the reasons with their counts, the most frequent first: `status 180, revision 3`. A constraint is named. */
+function countedReasons(reasons: readonly UnusableReason[]): string {
   const counts = new Map<string, number>();
-  for (const { label } of reasons) counts.set(label, (counts.get(label) ?? 0) + 1);
+  for (const { reason, detail } of reasons) {
+    const name = reason === 'constraint' ? detail : reason;
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
   const ordered = [...counts].sort(([, a], [, b]) => b - a);
-  return ordered.map(([label, count]) => `${label} ${count}`).join(', ');
+  return ordered.map(([name, count]) => `${name} ${count}`).join(', ');
 }
