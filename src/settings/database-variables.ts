@@ -74,7 +74,7 @@ export const PG_VARIABLES = {
   sslrootcert: optional(
     'PGSSLROOTCERT',
     PARAMETERS.sslrootcert,
-    "certificates of the CAs (PEM) that must have issued the server's certificate, or `system` for the CAs that Node.js trusts",
+    "CA certificates (PEM) that the server's certificate is checked against, or `system` for the CAs that Node.js trusts",
     { defaultText: '`~/.postgresql/root.crt`, if it exists' },
   ),
   sslcert: optional('PGSSLCERT', PARAMETERS.sslcert, 'client certificate (PEM)'),

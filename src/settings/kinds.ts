@@ -135,7 +135,9 @@ export const baseUrl: Kind<URL> = z
     url.pathname = url.pathname.replace(/\/+$/, '');
     return url;
   })
-  .describe('the https: URL of the service with its /v1, without user, query or fragment');
+  .describe(
+    'the https: URL of the service with its /v1 (or http: to a loopback address), without user, query or fragment',
+  );
 
 function baseUrlProblem(url: URL, text: string): string | null {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `${url.protocol} is not https:`;

@@ -26,11 +26,7 @@ export type { Variable } from './variable.js';
  */
 export const VARIABLES = {
   service: {
-    baseUrl: required(
-      'SCANFEED_BASE_URL',
-      baseUrl,
-      'URL of the service, with `/v1`; `https:`, or `http:` to a loopback address',
-    ),
+    baseUrl: required('SCANFEED_BASE_URL', baseUrl, 'URL of the service, with `/v1`'),
     allowHttp: defaulted(
       'SCANFEED_ALLOW_HTTP',
       flag,
@@ -49,7 +45,7 @@ export const VARIABLES = {
     requestsPerSecond: optional(
       'SCANFEED_REQUESTS_PER_SECOND',
       rate,
-      'maximum rate of all requests of the process; allow at least one per feed and poll interval; while polls wait, at most every fourth request loads a single run',
+      'maximum rate of all requests of the process; it should allow each feed one request per poll interval. While polls wait, at most every fourth request loads a single run',
     ),
     httpsProxy: optional('HTTPS_PROXY', proxyUrl, 'proxy for requests to the service; `https_proxy` takes precedence', {
       secret: true,
@@ -111,7 +107,7 @@ export const VARIABLES = {
       'SCANFEED_RESOLVE_CONCURRENCY',
       integer(1, 64),
       '8',
-      'maximum number of concurrent single-run requests of a feed: this many for its pages, and as many for its pending results',
+      'maximum number of concurrent single-run requests for the pages of a feed; the same maximum applies separately to its pending results',
     ),
     pendingRetryMs: defaulted(
       'SCANFEED_PENDING_RETRY_INTERVAL',
@@ -145,7 +141,7 @@ export const VARIABLES = {
       'SCANFEED_RECONCILE_WINDOW',
       duration('1s', '365d'),
       '2h',
-      'how far back a recent pass reads; further if the previous recent pass ended earlier: then it begins where that pass ended',
+      'how far back a recent pass reads; if the range of the previous recent pass ended even earlier, the pass begins at that end',
     ),
     fullIntervalMs: defaulted(
       'SCANFEED_RECONCILE_FULL_INTERVAL',
