@@ -101,7 +101,7 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   };
   const onMoved = (names: readonly string[], ms: number) => {
     const remedy =
-      'the new file takes effect when it has not changed for this many seconds; correct it first if the move is not intended';
+      'the new file takes effect after the stated seconds without a change; if the move is not intended, correct the file before then';
     logger.warn('feeds move, waiting', { feeds: names, seconds: ms / 1000, remedy });
   };
   follow(source.file);

@@ -94,7 +94,7 @@ export function observeSync(options: SyncObserverOptions) {
     status(read) {
       const [before, until] = [iso(state.status()?.acceptsBadUntil), iso(read.acceptsBadUntil)];
       if (until !== before)
-        logger.warn(until === null ? 'unusable entries hold again' : 'accepting unusable entries', { until });
+        logger.warn(until === null ? 'no longer accepting unusable entries' : 'accepting unusable entries', { until });
       update(() => state.setStatus(read));
       role.checked(read.leaseHolder);
       lines.tick();
@@ -178,7 +178,7 @@ export function observeSync(options: SyncObserverOptions) {
 
   /** Warns that a cache gave a response of the service. */
   const answeredByCache = ({ evidence, name }: AnsweringCache) => {
-    const remedy = 'exclude the service from this cache: new runs arrive late, and it may mix up organizations';
+    const remedy = 'exclude the service from this cache: it delays new runs, and may mix up organizations';
     warn('a cache served requests', { responses: 1 }, { cache: name, evidence, remedy });
   };
 

@@ -200,7 +200,7 @@ function nextCursorOf(value: unknown): string | null {
 /** Programs in JavaScript could pass a signal where it would be ignored. @throws InvalidArgumentError */
 export function requireOptions(options: object & Cancellable, more: readonly never[] = []): void {
   if (options instanceof AbortSignal || more.length > 0)
-    throw new InvalidArgumentError('signal is one of the options, and nothing follows the options');
+    throw new InvalidArgumentError('signal must be a property of the options, which are the last argument');
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
     throw new InvalidArgumentError('signal must be an AbortSignal');
 }

@@ -36,7 +36,7 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
   if (markdown) parameters.push(['markdown', 'true']);
   if ('cursor' in start) {
     const isText = typeof start.cursor === 'string' && start.cursor !== '';
-    requireArgument(isText, 'cursor must be a text, and not be empty: that would start at the beginning');
+    requireArgument(isText, 'cursor must be a string that is not empty: an empty one would start at the beginning');
     parameters.push(['cursor', start.cursor]);
   } else if ('since' in start) {
     parameters.push(['since', dateOf(start.since).toISOString()]);
@@ -63,7 +63,7 @@ export function submission({ file, fileName, documentType, environment, idempote
   requireArgument(isOne, 'environment must be prod or test; it has no default');
   requireArgument(file instanceof Blob || ArrayBuffer.isView(file), 'file must be a Uint8Array or a Blob');
   for (const [name, text] of Object.entries({ fileName, documentType }))
-    requireArgument(typeof text === 'string' && text !== '', `${name} must be a text that is not empty`);
+    requireArgument(typeof text === 'string' && text !== '', `${name} must be a string that is not empty`);
   const form = new FormData();
   form.set('documentType', documentType);
   const pdf =

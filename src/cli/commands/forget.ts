@@ -17,7 +17,7 @@ interface Given extends CommonOptions {
 const DEADLINE_MS = 3_600_000;
 
 const examples = `
-Take the feed out of the settings first: a feed that a process leads is not
+Take the feed out of the settings first: a feed that a process leads cannot be
 forgotten. If it is started again under its name, it begins at SCANFEED_START.
 
 Examples:
@@ -90,6 +90,6 @@ function fateOf({ runs, pendingResults, openEntries }: Belongings, to: string | 
   const rows = `${counted(runs, 'run', 'runs')}, ${pending}, ${open} in quarantine`;
   if (to !== null) return `${rows}: handed to the feed ${to}`;
   const orphaned =
-    pendingResults + openEntries > 0 ? '; no process works on them, --to OTHER hands them to a feed' : '';
+    pendingResults + openEntries > 0 ? '; no process works on them: --to OTHER hands them to the feed OTHER' : '';
   return `${rows}: kept${orphaned}`;
 }

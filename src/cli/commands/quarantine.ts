@@ -65,10 +65,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 
 /** What accepting unusable entries means, for the help and the question. */
 const ACCEPTING = `
-Unusable entries go to quarantine even if most entries are, and the feed does
-not hold. They are missing from reports until \`quarantine replay --all\`
-stores them, with a release that can read them or after the service has
-delivered them again. Other entries are stored as always.
+Unusable entries go to quarantine, even if they are the majority, and the feed
+does not hold. They are missing from reports until the service delivers them in
+usable form, or \`quarantine replay --all\` stores them with a release that can
+read them. Other entries are stored as always.
 `;
 
 const examples = `

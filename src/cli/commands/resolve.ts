@@ -28,7 +28,7 @@ them.
 Results that can no longer be loaded, for example because the service of their
 feed is gone, can be given up: their runs stay as they are, and are neither
 retried nor counted until they are resolved by id or delivered with results.
-\`scanfeed forget --to\` hands those of a retired feed to another feed.
+\`scanfeed forget --to\` hands pending results of a retired feed to another feed.
 
 Examples:
   $ scanfeed resolve --all

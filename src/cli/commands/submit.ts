@@ -24,9 +24,9 @@ interface SubmitCommandOptions extends CommonOptions {
 }
 
 const examples = `
-All files are checked before the first one is sent: if a file is not a PDF,
-empty or unreadable, nothing is sent. A folder stands for the .pdf files in it.
-Repeats are safe: for the same content, document type and environment the
+All files are checked before the first one is sent: if a file is empty,
+unreadable or not a PDF, nothing is sent. A folder stands for the .pdf files in
+it. Repeats are safe: for the same content, document type and environment the
 command shows the existing run. No database is needed.
 
 Examples:

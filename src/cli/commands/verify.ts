@@ -31,9 +31,9 @@ interface Summary extends Record<Verdict, number> {
 const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_content', 'quarantined'];
 
 const examples = `
-Writes nothing. Entries delivered after the time up to which the data is
-complete are not differences. The data of truncated entries is not compared. The
-exit code is 1 if there are differences, and 75 if nothing could be compared.
+Writes nothing. Entries delivered after data_complete_as_of are not differences.
+The data of truncated entries is not compared. The exit code is 1 if there are
+differences, and 75 if nothing could be compared.
 
 Examples:
   $ scanfeed verify --since 24h
@@ -133,7 +133,7 @@ function addPage(summary: Summary, { compared, tooNew, deliveredUpTo }: Verified
 
 function nothingListed({ since, notListed }: Summary): CommandFailure {
   return new CommandFailure(
-    `the feed lists no entry delivered since ${formatTime(since)}, but the database has ${counted(notListed, 'run', 'runs')} there: the service may have removed them or lost its feed, or the key belongs to another organization. Ask its operators`,
+    `the feed lists no entry delivered since ${formatTime(since)}, but the database has ${counted(notListed, 'run', 'runs')} from that time on: the service may have removed them or lost its feed, or the key belongs to another organization. Ask the operators of the service`,
   );
 }
 

@@ -89,7 +89,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   );
   const indexing = command
     .command('index')
-    .description('Create an index on a view, whose rows are then kept in a table, or list the indexes.')
+    .description('Create an index on a view and keep its rows in a table, or list the indexes.')
     .argument('[name]', 'name of the view, as listed')
     .argument('[columns...]', 'columns of the index, in order')
     .option('--drop', 'drop the index on these columns')

@@ -80,7 +80,7 @@ async function checkCache({ first, readEntry }: ServiceContext): Promise<Result>
   const cache = first.value.cache ?? (await readEntry(null)).cache;
   if (cache === null) return ok('no response shows one');
   return warning(
-    `${cache.name ?? 'a cache'} responded instead of the service (${cache.evidence}); exclude the service from it: new runs arrive late, and it may mix up organizations`,
+    `${cache.name ?? 'a cache'} responded instead of the service (${cache.evidence}); exclude the service from this cache: it delays new runs, and may mix up organizations`,
   );
 }
 

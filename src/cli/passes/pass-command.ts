@@ -55,7 +55,7 @@ export async function requestPass(
   const last = wait ? await untilFinished({ ...pass, joined }, work, io, options) : pass;
   if (json) io.write(`${JSON.stringify({ feed: name, ...last, joined })}\n`);
   if (wait && !json) {
-    const read = `${counted(last.entries, 'entry', 'entries')} read, ${counted(last.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
+    const read = `${counted(last.entries, 'entry', 'entries')} read, ${counted(last.stored, 'run stored that was', 'runs stored that were')} missing, older or less complete.\n`;
     io.write(read + (await summary(last)));
   }
   if (last.cancelled) {

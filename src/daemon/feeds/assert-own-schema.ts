@@ -10,7 +10,7 @@ class ForeignSchema extends Error implements Failure {
   readonly action = 'hold';
   constructor(schema: string, reason: string) {
     super(
-      `the schema ${schema} ${reason}. Give each organization a schema of its own: a scan id is unique only within one`,
+      `the schema ${schema} ${reason}. Give each organization a schema of its own: scan ids are unique only within an organization`,
     );
   }
 }

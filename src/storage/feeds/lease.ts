@@ -18,7 +18,7 @@ export class AnotherService extends Error implements Failure {
   readonly action = 'hold';
   constructor({ name, baseUrl }: Pick<FeedIdentity, 'name' | 'baseUrl'>, stored: string) {
     super(
-      `the feed ${name} belongs to ${stored}, but the configured base URL is ${baseUrl}: if the service has moved, run \`scanfeed forget ${name}\`, and it starts again at the new one; if this is another application, give it a feed name or a database schema of its own`,
+      `the feed ${name} belongs to ${stored}, but the configured base URL is ${baseUrl}: if the service has moved, run \`scanfeed forget ${name}\`, and the feed starts again at the new URL; if this is another application, give it a feed name or a database schema of its own`,
     );
   }
 }

@@ -64,7 +64,7 @@ export function ownColumns({ arrays, history }: Pick<ReportView, 'arrays' | 'his
   const outer = arrays.slice(0, -1).map((_, index) => ({
     name: `position_${index + 1}`,
     expression: `item_${index + 1}.position`,
-    comment: `Position, from 1, of the enclosing element in its array, which is array ${index + 1} counted from the outermost`,
+    comment: `Position, from 1, of the enclosing element in array ${index + 1}, counted from the outermost array`,
   }));
   const position = {
     name: 'position',

@@ -147,7 +147,7 @@ export async function explainTooLong<T>(work: Promise<T>, view: string): Promise
     return await work;
   } catch (error) {
     if (sqlstateOf(error) !== TOO_LONG) throw error;
-    const message = `${view} has a value that is too long for an index (2,700 bytes), or a row that is too long for its table (8,160 bytes); the view shows the value, but a table or index cannot store it: drop the index with \`scanfeed views index ${view} COLUMN --drop\`, or the table with \`scanfeed views store ${view} --drop\``;
+    const message = `${view} has a value that is too long for an index (2,700 bytes), or a row that is too long for its table (8,160 bytes). The view still shows the value. Drop the index with \`scanfeed views index ${view} COLUMN --drop\`, or the table with \`scanfeed views store ${view} --drop\``;
     throw new DatabaseError(TOO_LONG, 'data', 'reject', message);
   }
 }

@@ -157,7 +157,7 @@ function restColumns(
     {
       name: OTHER,
       expression: `${schema}.other_fields(${root}, ${pg.escapeLiteral(JSON.stringify(knownFields(view.columns, within)))})`,
-      comment: `Fields without a column: ${view.history ? 'arrays of objects, those ' : ''}beyond the limits, or newer than the view; null: none`,
+      comment: `Fields without a column: ${view.history ? 'arrays of objects, and fields ' : ''}beyond the limits or newer than the view; null: none`,
     },
   ];
 }

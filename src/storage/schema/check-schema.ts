@@ -110,7 +110,7 @@ const IN_DATABASE = sql`current_database() AS database, current_setting('server_
 function requireEncoding({ database, encoding }: InDatabase): void {
   if (encoding === 'UTF8') return;
   throw new SchemaMismatch(
-    `the database ${quoted(database)} has the encoding ${encoding}, which cannot store every text of the service: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that database`,
+    `the database ${quoted(database)} has the encoding ${encoding}, which cannot store every text of the service: run CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that database`,
   );
 }
 

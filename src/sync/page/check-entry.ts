@@ -60,7 +60,7 @@ const INDEXED_BYTES = { scanId: 1024, slug: 512 } as const;
 const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
   nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,
   elements: `an array or object of the entry has more than ${JSON_LIMITS.elements} elements`,
-  expansion: `the numbers of the entry, written without exponents, are more than ${JSON_LIMITS.expansion} characters longer`,
+  expansion: `without exponents, the numbers of the entry would be more than ${JSON_LIMITS.expansion} characters longer`,
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -94,7 +94,7 @@ function repeatedProblem(repeated: readonly InterfaceField[]): Problem | null {
 function requiredFieldProblem(entry: Fields, scanId: string | null, revision: number | null): Problem | null {
   const { status, environment, documentType, fileName } = entry;
   if (scanId === null) {
-    return { reason: 'scan_id', detail: `scanId is not a text of 1 to ${INDEXED_BYTES.scanId} bytes` };
+    return { reason: 'scan_id', detail: `scanId is not a string of 1 to ${INDEXED_BYTES.scanId} bytes` };
   }
   if (revision === null) {
     return { reason: 'revision', detail: `revision is not an integer from 1 to ${MAX_REVISION}` };
@@ -106,12 +106,12 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
     return { reason: 'environment', detail: 'environment is neither prod nor test' };
   }
   if (!isObject(documentType) || !isTextOrNull(documentType.slug) || !isTextOrNull(documentType.name)) {
-    return { reason: 'document_type', detail: 'documentType is not an object with slug and name, each a text or null' };
+    return { reason: 'document_type', detail: 'documentType is not an object with slug and name (string or null)' };
   }
   if (typeof documentType.slug === 'string' && !fitsIn(documentType.slug, INDEXED_BYTES.slug)) {
     return { reason: 'document_type', detail: `documentType.slug has more than ${INDEXED_BYTES.slug} bytes` };
   }
-  if (typeof fileName !== 'string') return { reason: 'file_name', detail: 'fileName is not a text' };
+  if (typeof fileName !== 'string') return { reason: 'file_name', detail: 'fileName is not a string' };
   return null;
 }
 

@@ -15,7 +15,7 @@ class EntryTooLarge extends Error implements Failure {
   constructor(cause: unknown) {
     const bytes = (cause as { readonly maxBytes?: number }).maxBytes ?? LARGEST_ENTRY_BYTES;
     super(
-      `one entry of the feed makes a page of more than ${Math.floor(bytes / 1024 ** 2)} MiB, which does not fit into memory. It is neither stored nor skipped, and is requested again. Give scanfeed more memory, or ask the operators of the service to deliver it without its value (resultTruncated)`,
+      `one entry of the feed makes a page of more than ${Math.floor(bytes / 1024 ** 2)} MiB, which does not fit into memory. It is neither stored nor skipped, and is requested again. Give scanfeed more memory, or ask the operators of the service to deliver it without its result (resultTruncated)`,
       { cause },
     );
   }

@@ -20,7 +20,7 @@ class AnotherOrganization extends Error implements Failure {
   readonly action = 'hold';
   constructor() {
     super(
-      'the service rejects the stored cursor. The feed, read again without it, lists none of the runs that are stored with the same delivery times, and the service finds none of them by scan id: the key probably belongs to another organization. Use the key of the organization whose runs are stored, or another database schema',
+      'the service rejects the stored cursor. Without a cursor, the feed lists other runs than those stored for the same delivery times, and the service finds none of the stored runs by scan id: the key probably belongs to another organization. Use the key of the organization whose runs are stored, or another database schema',
     );
   }
 }

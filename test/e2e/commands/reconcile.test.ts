@@ -208,7 +208,7 @@ describe('reconcile as a process', () => {
     const { code, stdout } = await run('--since', '1h', '--wait');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^Requested a recent pass from \S+Z to \S+Z\.\n30 entries read, 1 missing, older or less complete run stored\./,
+      /^Requested a recent pass from \S+Z to \S+Z\.\n30 entries read, 1 run stored that was missing, older or less complete\./,
     );
     expect(stdout).toMatch(/\nThe feed default is reconciled up to \S+Z\.\n$/);
     expect(await isStored()).toBe(true);
