@@ -31,4 +31,4 @@ SELECT name AS feed, fresh.data_complete_as_of,
 FROM :"schema".feeds AS feed CROSS JOIN LATERAL (
     SELECT CASE WHEN GREATEST(feed.last_commit_at, feed.data_complete_as_of) <= clock_timestamp()
         THEN feed.data_complete_as_of END AS data_complete_as_of) AS fresh;
-COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, possibly pending, or in quarantine; null while unknown, for example after the clock was set back to a time before it. Clock of this database';
+COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Time up to which every entry that the feed listed since complete_from is in runs or in quarantine; runs may be pending. Null while unknown, for example after the clock was set back to an earlier time. Clock of this database';

@@ -40,7 +40,7 @@ export const growth: Figure = {
   name: 'growth',
   title: 'A growing table',
   method:
-    '100,000 runs of the last thirty days are read alternately into an empty table and into a large table. Figures are medians of five rounds. The large table contains runs of the past year and keeps the runs of each round. Before each reading the table is vacuumed and a checkpoint is made. During a reading PostgreSQL makes checkpoints by its defaults, after 1 GB of log. Time runs from the start of the process; the time of the thirds runs from the first commit. *Disk* is the size of the table with its indexes and out-of-line values, *key* the size of the index of scan ids.',
+    '100,000 runs of the last thirty days are read alternately into an empty table and into a large table. Figures are medians of five rounds. The large table contains runs of the past year and keeps the runs of each round. Before each reading the table is vacuumed and a checkpoint is made. During a reading PostgreSQL makes checkpoints by its defaults, after 1 GB of log. Time runs from the start of the process. The thirds of a reading are timed from its first commit. *Disk* is the size of the table with its indexes and out-of-line values, *key* the size of the index of scan ids.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const plan = quick ? QUICK_PLAN : PLAN;
