@@ -3,14 +3,14 @@ import type { FaultInput } from './model/fault-types.js';
 import type { ScriptedAnswer } from './model/run-scripts.js';
 import type { Correction, RunSpec } from './model/run-spec-types.js';
 import { toMs } from './model/run-specs.js';
-import type { FilterFacts } from './model/runs.js';
+import type { RunVersion } from './model/runs.js';
 import { beginning, type Content } from './model/sequence.js';
 import type { Switches, SwitchesPatch } from './model/switch-types.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
 import { Service } from './service.js';
 
-/** A feed entry that is sent byte for byte. Facts that it lacks pass every filter. */
-export interface VerbatimSpec extends Partial<FilterFacts> {
+/** A feed entry that is sent byte for byte. Filters compare its fields; those that it lacks pass every filter. */
+export interface VerbatimSpec extends Partial<Omit<RunVersion, 'scanId' | 'deliveredAt'>> {
   /** JSON text, or bytes that need not even be UTF-8. */
   text: string | Uint8Array;
   /** If given, the single-run endpoint answers for this id with `run`, or else with the same text. */
@@ -92,9 +92,9 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
 
 function appendRaw(service: Service, entry: string | Uint8Array | VerbatimSpec, name?: string): void {
   const spec = typeof entry === 'string' || entry instanceof Uint8Array ? { text: entry } : entry;
-  const { text, scanId, run, deliveredAt, ...facts } = spec as VerbatimSpec;
+  const { text, scanId, run, deliveredAt, ...fields } = spec as VerbatimSpec;
   const nowMs = service.now();
-  service.organization(name).appendVerbatim(text, facts, deliveredAt === undefined ? nowMs : toMs(deliveredAt));
+  service.organization(name).appendVerbatim(text, fields, deliveredAt === undefined ? nowMs : toMs(deliveredAt));
   if (scanId !== undefined) service.runScripts.add(scanId, { body: run ?? text });
 }
 

@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, it } from 'vitest';
+import { FILTERS } from '../../src/emulator/model/filters.js';
 import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
 import { form, setUp } from './client.js';
 
@@ -23,6 +24,21 @@ describe('the OpenAPI description of the service', () => {
     ]);
   });
 
+  it('has the filters of the emulator, with their values and defaults', () => {
+    const parameters = document.paths['/scans']?.get?.parameters ?? [];
+    const described = parameters
+      .filter(({ name }) => !['cursor', 'since', 'limit', 'markdown'].includes(name))
+      .map(({ name, schema }) => {
+        const { enum: allowed = null } = schema.type === 'array' ? resolved(schema.items as Json) : schema;
+        return [name, { allowed, isList: schema.type === 'array', default: [schema.default ?? null].flat().join() }];
+      });
+    const emulated = Object.entries(FILTERS).map(([name, filter]) => [
+      name,
+      { allowed: filter.allowed, isList: filter.isList ?? false, default: filter.default ?? '' },
+    ]);
+    expect(described).toEqual(emulated);
+  });
+
   it('has examples that match it', () => {
     const examples = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).flatMap(([method, { responses }]) =>
@@ -40,6 +56,12 @@ describe('the OpenAPI description of the service', () => {
     }
   });
 });
+
+type Json = Readonly<Record<string, unknown>>;
+
+function resolved({ $ref }: Json): Json {
+  return document.components.schemas[String($ref).split('/').at(-1) ?? ''] ?? {};
+}
 
 function examplesOf(response: unknown): unknown[] {
   const { content } = response as { content?: Record<string, { examples?: Record<string, { value: unknown }> }> };

@@ -1,7 +1,6 @@
 /** GET /v1/scans: the delivery feed (interface 4.2). */
 
 import { ConnectionReset, jsonAnswer, Refusal } from '../model/refusal.js';
-import type { FilterFacts } from '../model/runs.js';
 import {
   beforeTime,
   beginning,
@@ -13,14 +12,15 @@ import {
 } from '../model/sequence.js';
 import type { Switches } from '../model/switch-types.js';
 import type { Call, Outcome } from './operation.js';
-import { type FeedParameters, parseFeedParameters } from './parameters.js';
+import { type FeedParameters, parseFeedParameters, single } from './parameters.js';
 import { renderEntry } from './render-run.js';
 
 export function feed(call: Call): Outcome {
   const { service, organization, query } = call;
   const { switches } = service;
   const parameters = parseFeedParameters(query);
-  if (parameters.documentType !== null) service.requireDocumentType(parameters.documentType);
+  const documentType = single(query, 'documentType');
+  if (documentType !== null) service.requireDocumentType(documentType);
   const nowMs = service.now();
   organization.advance(nowMs);
   const from = startOf(call, parameters, nowMs);
@@ -29,7 +29,7 @@ export function feed(call: Call): Outcome {
     nowMs,
     limit: parameters.limit,
     scanLimit: switches.scanLimit,
-    accepts: filterOf(parameters),
+    accepts: parameters.filters.list,
   });
   organization.storedCursors.moved(parameters.cursor === null ? null : from, end, nowMs);
   const nextCursor = nextCursorOf(call, parameters, from, end, nowMs);
@@ -53,7 +53,7 @@ function nextCursorOf(
   end: Place,
   nowMs: number,
 ): string | null | undefined {
-  const { cursor } = parameters;
+  const { cursor, filters } = parameters;
   const { cursors, cursorFilters, cursorLength, endCursor } = service.switches;
   if (fault?.kind === 'missing-cursor') return undefined;
   if (fault?.kind === 'empty-cursor') return '';
@@ -63,20 +63,16 @@ function nextCursorOf(
     if (entries.length === 0) return endCursor === 'null' ? null : undefined;
   }
   const stays = cursors === 'stable' && cursor !== null && comparePlaces(from, end) === 0;
-  const filters = cursorFilters === 'bound' ? filtersText(parameters) : '';
-  const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters, cursorLength);
+  const boundTo = cursorFilters === 'bound' ? filters.text : '';
+  const issued = stays ? cursor : organization.cursors.issue(end, cursors, boundTo, cursorLength);
   return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
-}
-
-function filtersText({ status, environment, documentType }: FeedParameters): string {
-  return `${[...status].sort().join()}/${environment}/${documentType ?? ''}`;
 }
 
 function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
   const { service, organization, fault } = call;
-  const { cursor, since } = parameters;
+  const { cursor, since, filters } = parameters;
   if (cursor !== null) {
-    const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor, filtersText(parameters));
+    const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor, filters.text);
     if (place === null) throw cursorRefusal(service.switches.cursorRefusal);
     return place;
   }
@@ -106,15 +102,6 @@ function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (c
     if (content === undefined || isMeant(content)) return place;
     place = end;
   }
-}
-
-/** Returns a filter. Facts that an entry lacks (as verbatim ones do) pass. */
-function filterOf(parameters: FeedParameters): (facts: Partial<FilterFacts>) => boolean {
-  const { status, environment, documentType } = parameters;
-  return (facts) =>
-    (facts.status === undefined || status.has(facts.status)) &&
-    (facts.environment === undefined || environment === 'all' || facts.environment === environment) &&
-    (facts.documentType === undefined || documentType === null || facts.documentType === documentType);
 }
 
 function servedOf(content: Content): { scanId: string; revision: number }[] {

@@ -1,7 +1,7 @@
 /** The query parameters of the feed (interface 4.2), checked as the service checks them. */
 
+import { parseFilters } from '../model/filters.js';
 import { Refusal } from '../model/refusal.js';
-import type { Environment, Status } from '../model/runs.js';
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -9,9 +9,7 @@ export interface FeedParameters {
   readonly cursor: string | null;
   /** Milliseconds since 1970. */
   readonly since: number | null;
-  readonly status: ReadonlySet<Status>;
-  readonly environment: Environment | 'all';
-  readonly documentType: string | null;
+  readonly filters: ReturnType<typeof parseFilters>;
   readonly limit: number;
   readonly markdown: boolean;
 }
@@ -37,28 +35,10 @@ export function parseFeedParameters(query: Query): FeedParameters {
   return {
     cursor,
     since: since === null ? null : parseSince(since),
-    status: parseStatus(single(query, 'status')),
-    environment: parseEnvironment(single(query, 'environment')),
-    documentType: single(query, 'documentType'),
+    filters: parseFilters((name) => single(query, name)),
     limit: parseLimit(single(query, 'limit')),
     markdown: isTrueLike(single(query, 'markdown')),
   };
-}
-
-function parseStatus(value: string | null): ReadonlySet<Status> {
-  const parts = value === null ? ['completed'] : value.split(',');
-  for (const part of parts) {
-    if (part !== 'completed' && part !== 'failed') {
-      throw new Refusal(400, 'Ungültiger Wert für „status“: erlaubt sind „completed“ und „failed“.');
-    }
-  }
-  return new Set(parts as Status[]);
-}
-
-function parseEnvironment(value: string | null): Environment | 'all' {
-  if (value === null) return 'prod';
-  if (value === 'prod' || value === 'test' || value === 'all') return value;
-  throw new Refusal(400, 'Ungültiger Wert für „environment“: erlaubt sind „prod“, „test“ und „all“.');
 }
 
 function parseLimit(value: string | null): number {

@@ -4,7 +4,7 @@ import { CursorSeal } from './cursors.js';
 import { draw, seedOf } from './random.js';
 import type { Correction, RunSpec } from './run-spec-types.js';
 import { reviseRun, scriptRun, toMs } from './run-specs.js';
-import { type Environment, type FilterFacts, factsOf, type RunSource, type RunVersion } from './runs.js';
+import { type Environment, factsOf, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
 import { type Content, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
@@ -108,9 +108,9 @@ export class Organization {
     return version;
   }
 
-  appendVerbatim(text: string | Uint8Array, facts: Partial<FilterFacts>, at: number): void {
+  appendVerbatim(text: string | Uint8Array, fields: Partial<RunVersion>, at: number): void {
     this.advance(at);
-    this.sequence.place(at, { verbatim: { text, facts } });
+    this.sequence.place(at, { verbatim: { text, fields } });
     this.#evict();
   }
 

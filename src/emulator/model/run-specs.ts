@@ -39,8 +39,8 @@ export function scriptRun(
   { deliveredAt, processingMs }: { deliveredAt: number; processingMs: number },
 ): RunVersion {
   const generated = factsOf(source, { failureShare: 0, testEnvironmentShare: 0 }, number);
-  const { status = 'completed', environment = 'prod', documentType = generated.documentType, revision = 1 } = spec;
-  const facts = { status, environment, documentType };
+  const { status = 'completed', environment = 'prod', revision = 1 } = spec;
+  const facts = { status, environment, documentType: scriptedType(spec, generated) };
   const times = { submittedAt: deliveredAt - processingMs, completedAt: deliveredAt, deliveredAt };
   const made = makeVersion(source, { number, revision, facts, ...times });
   return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec);
@@ -60,11 +60,11 @@ export function reviseRun(
   const revision = change.revision ?? old.revision + 1;
   const retrySucceeds = draw(source.seed, number, 60 + revision) < 0.7;
   const status = change.status ?? (old.status === 'failed' && retrySucceeds ? 'completed' : old.status);
-  const facts = { status, environment: change.environment ?? old.environment, documentType: old.documentType.slug };
-  const { scanId, fileName, partnerName, partnerTestMode, documentType, withheld, submittedAt, completedAt } = old;
+  const facts = { status, environment: change.environment ?? old.environment, documentType: old.documentType };
+  const { scanId, fileName, partnerName, partnerTestMode, withheld, submittedAt, completedAt } = old;
   const times = { submittedAt: submittedAt ?? deliveredAt, completedAt: completedAt ?? deliveredAt, deliveredAt };
   const made = makeVersion(source, { number, revision, facts, ...times });
-  const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, documentType, submittedAt, completedAt };
+  const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, submittedAt, completedAt };
   return applySpec(kept, { truncated: withheld, ...change });
 }
 
@@ -77,18 +77,14 @@ export function toMs(time: Date | string | number): number {
 
 function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   const failed = base.status === 'failed';
-  const {
-    fileName = base.fileName,
-    partnerName = base.partnerName,
-    documentType: slug = base.documentType.slug,
-  } = spec;
+  const { fileName = base.fileName, partnerName = base.partnerName } = spec;
   const { submittedAt = base.submittedAt, completedAt = base.completedAt, markdown, ocrConfidence } = spec;
   const { failureReason = base.failureReason, error = base.error } = failed ? spec : base;
   const { dataJson = JSON.stringify(spec.data) as string | undefined } = spec;
   return {
     ...base,
     ...{ fileName, partnerName, failureReason, error },
-    documentType: { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null },
+    documentType: scriptedType(spec, base),
     // Without a recognized partner it is false (interface 2.1).
     partnerTestMode: spec.partnerTestMode ?? (spec.partnerName === null ? false : base.partnerTestMode),
     ocrConfidence: ocrConfidence === undefined ? base.ocrConfidence : (ocrConfidence?.toString() ?? null),
@@ -98,4 +94,9 @@ function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
     data: dataJson === undefined || failed ? base.data : () => dataJson,
     markdown: markdown === undefined ? base.markdown : () => markdown,
   };
+}
+
+function scriptedType({ documentType: slug }: RunSpec, base: Pick<RunVersion, 'documentType'>) {
+  if (slug === undefined) return base.documentType;
+  return { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null };
 }

@@ -15,22 +15,16 @@ export type Environment = 'prod' | 'test';
 /** Values that the feed omits, regardless of their size. */
 export type Withheld = 'data' | 'markdown' | 'both';
 
-/** Properties of a run that the filters of a request use. */
-export interface FilterFacts {
-  /** Its state. */
-  readonly status: Status;
-  /** Its environment. */
-  readonly environment: Environment;
-  /** The slug of its document type. */
-  readonly documentType: string | null;
-}
-
 /** One finished revision of a run. Times in milliseconds since 1970. */
-export interface RunVersion extends Omit<FilterFacts, 'documentType'> {
+export interface RunVersion {
   /** Identifies the run (interface 2.1). */
   readonly scanId: string;
   /** Starts at 1; each correction or retry raises it. */
   readonly revision: number;
+  /** Its state. */
+  readonly status: Status;
+  /** Its environment. */
+  readonly environment: Environment;
   /** Slug and display name of its document type. */
   readonly documentType: { readonly slug: string | null; readonly name: string | null };
   /** File name of the submitted PDF. */
@@ -92,16 +86,16 @@ function documentTypeOf(source: RunSource, number: number): DocumentType {
   return documentTypes.at(-1) as DocumentType;
 }
 
-/** Returns the properties of a generated run that filters use, without generating its document. */
+/** Draws the facts of a generated run. */
 export function factsOf(
   source: RunSource,
   shares: Pick<Switches, 'failureShare' | 'testEnvironmentShare'>,
   number: number,
-): FilterFacts {
+): VersionRequest['facts'] {
   return {
     status: draw(source.seed, number, purpose.status) < shares.failureShare ? 'failed' : 'completed',
     environment: draw(source.seed, number, purpose.environment) < shares.testEnvironmentShare ? 'test' : 'prod',
-    documentType: documentTypeOf(source, number).slug,
+    documentType: documentTypeOf(source, number),
   };
 }
 
@@ -111,20 +105,21 @@ export interface VersionRequest {
   readonly submittedAt: number;
   readonly completedAt: number;
   readonly deliveredAt: number;
-  readonly facts: FilterFacts;
+  /** Properties on which others depend. */
+  readonly facts: Pick<RunVersion, 'status' | 'environment' | 'documentType'>;
 }
 
 /** Generates a revision of a run. Pure. */
 export function makeVersion(source: RunSource, request: VersionRequest): RunVersion {
   const { number, facts, revision } = request;
-  const type = documentTypes.find((t) => t.slug === facts.documentType) ?? null;
+  const { slug, name } = facts.documentType;
   const partnerIndex = hash(source.seed, number, purpose.partner) % (partners.length + 1);
   const partner = partners[partnerIndex] ?? null;
   const failed = facts.status === 'failed';
   const failure = failures[hash(source.seed, number, purpose.failure) % failures.length];
   const documentRequest: DocumentRequest = {
-    kind: facts.documentType ?? 'beleg',
-    title: type?.name ?? 'Beleg',
+    kind: slug ?? 'beleg',
+    title: name ?? 'Beleg',
     seed: hash(source.seed, number, purpose.document),
     revision,
     at: request.completedAt,
@@ -138,10 +133,8 @@ export function makeVersion(source: RunSource, request: VersionRequest): RunVers
   return {
     scanId: scanIdOf(source.seed, number),
     revision,
-    status: facts.status,
-    environment: facts.environment,
-    documentType: { slug: facts.documentType, name: type?.name ?? null },
-    fileName: `${type?.name ?? 'Beleg'}_${String(number % 2 ** 31).padStart(7, '0')}.pdf`,
+    ...facts,
+    fileName: `${name ?? 'Beleg'}_${String(number % 2 ** 31).padStart(7, '0')}.pdf`,
     partnerName: partner?.name ?? null,
     // Test mode is a property of a partner and a document type.
     partnerTestMode:

@@ -1,4 +1,4 @@
-import type { FilterFacts, RunVersion } from './runs.js';
+import type { RunVersion } from './runs.js';
 import { search, type Timeline } from './timeline.js';
 
 /**
@@ -24,15 +24,15 @@ export const behindTime = (at: number): Place => ({ at, order: Number.MAX_SAFE_I
 
 export const comparePlaces = (a: Place, b: Place): number => a.at - b.at || a.order - b.order;
 
-/** A run, or an entry that is sent byte for byte; facts that it lacks pass every filter. */
+/** A run, or an entry that is sent byte for byte; fields that it lacks pass every filter. */
 export type Content =
   | {
       /** The run. */
       readonly version: RunVersion;
     }
   | {
-      /** The bytes, and the facts that filters compare. */
-      readonly verbatim: { readonly text: string | Uint8Array; readonly facts: Partial<FilterFacts> };
+      /** The bytes, and the fields that filters compare. */
+      readonly verbatim: { readonly text: string | Uint8Array; readonly fields: Partial<RunVersion> };
     };
 
 export interface PlacedEntry extends Place {
@@ -46,7 +46,7 @@ interface ReadRequest {
   /** Maximum number of entries to examine. Default: unlimited. */
   readonly scanLimit?: number;
   /** Default: all entries. */
-  readonly accepts?: (facts: Partial<FilterFacts>) => boolean;
+  readonly accepts?: (run: Partial<RunVersion>) => boolean;
 }
 
 export class Sequence {
@@ -84,14 +84,16 @@ export class Sequence {
         index++;
         looked++;
         end = placed;
-        if (accepts(factsOfContent(placed.content))) entries.push(placed.content);
+        const { content } = placed;
+        if (accepts('version' in content ? content.version : content.verbatim.fields)) entries.push(content);
       } else if (generated !== null) {
         number++;
         // Invisible runs do not move the cursor.
         if (!lane.isVisible(generated.order, nowMs)) continue;
         looked++;
         end = generated;
-        if (accepts(lane.facts(generated.order))) entries.push({ version: lane.version(generated.order) });
+        const version = lane.version(generated.order);
+        if (accepts(version)) entries.push({ version });
       } else break;
     }
     return { entries, end: { at: end.at, order: end.order } };
@@ -100,10 +102,4 @@ export class Sequence {
   #firstPlacedAfter(place: Place): number {
     return search(this.placed.length, (index) => comparePlaces(this.placed[index] as PlacedEntry, place) > 0);
   }
-}
-
-function factsOfContent(content: Content): Partial<FilterFacts> {
-  if ('verbatim' in content) return content.verbatim.facts;
-  const { status, environment, documentType } = content.version;
-  return { status, environment, documentType: documentType.slug };
 }

@@ -1,5 +1,5 @@
 import { draw } from './random.js';
-import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
+import { factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import type { Switches } from './switch-types.js';
 
 /** Switches that shape newly generated runs. A run keeps the values with which it was generated. */
@@ -100,14 +100,11 @@ export class Timeline {
     return this.superseded.get(number) !== 'removed' && this.run(number).visibleAt <= nowMs;
   }
 
-  facts(number: number): FilterFacts {
-    return factsOf(this.source, this.run(number).shares, number);
-  }
-
   version(number: number): RunVersion {
-    const { submittedAt, deliveredAt } = this.run(number);
+    const { submittedAt, deliveredAt, shares } = this.run(number);
+    const facts = factsOf(this.source, shares, number);
     const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
-    return makeVersion(this.source, { number, revision: 1, facts: this.facts(number), ...times });
+    return makeVersion(this.source, { number, revision: 1, facts, ...times });
   }
 
   /** Returns whether a run of this number exists or will exist at the current rate. */
