@@ -12,20 +12,17 @@ export interface FeedFilters {
 export const UNFILTERED: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };
 export const FILTER_NAMES = Object.keys(UNFILTERED) as readonly (keyof FeedFilters)[];
 
-interface Values {
+interface Filter {
+  /** The column of `runs` that it selects by. */
+  readonly column: string;
   /** Every value that runs can have; null: any text. */
-  readonly all: readonly string[] | null;
-  /** Describes the runs with a value, or those with other values. */
-  readonly runs: (value: string, isOther: boolean) => string;
+  readonly values: readonly string[] | null;
 }
 
-const VALUES: Readonly<Record<keyof FeedFilters, Values>> = {
-  status: { all: ['completed', 'failed'], runs: (status) => `${status} runs` },
-  environment: { all: ['prod', 'test'], runs: (name) => `runs of the environment ${name}` },
-  documentType: {
-    all: null,
-    runs: (slug, isOther) => `runs of ${isOther ? 'other document types than' : 'the document type'} ${slug}`,
-  },
+export const FILTERS: Readonly<Record<keyof FeedFilters, Filter>> = {
+  status: { column: 'status', values: ['completed', 'failed'] },
+  environment: { column: 'environment', values: ['prod', 'test'] },
+  documentType: { column: 'document_type_slug', values: null },
 };
 
 export function hidesNothing(filters: FeedFilters): boolean {
@@ -35,17 +32,16 @@ export function hidesNothing(filters: FeedFilters): boolean {
 /** Describes the runs that `these` filters include and `those` do not, for people. Pure. */
 export function runsOnlyIn(these: FeedFilters, those: FeedFilters): string[] {
   return FILTER_NAMES.flatMap((name) => {
-    const { runs } = VALUES[name];
-    const [included, others] = [valuesOf(name, these), valuesOf(name, those)];
+    const [included, others] = [includedValues(name, these), includedValues(name, those)];
     if (others === null) return [];
-    if (included === null) return others.map((value) => runs(value, true));
-    return included.filter((value) => !others.includes(value)).map((value) => runs(value, false));
+    if (included === null) return others.map((value) => `runs with another ${name} than ${value}`);
+    return included.filter((value) => !others.includes(value)).map((value) => `runs with ${name} ${value}`);
   });
 }
 
 /** Returns the values that a filter includes; null: any. Filters that an earlier version stored may lack one, which hides nothing. */
-function valuesOf(name: keyof FeedFilters, { [name]: setting = UNFILTERED[name] }: FeedFilters) {
-  return setting === null || setting === UNFILTERED[name] ? VALUES[name].all : [setting].flat();
+export function includedValues(name: keyof FeedFilters, { [name]: setting = UNFILTERED[name] }: FeedFilters) {
+  return setting === null || setting === UNFILTERED[name] ? FILTERS[name].values : [setting].flat();
 }
 
 /** Returns the query parameters of the filters (interface 4.2). A filter without one hides nothing. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { classifyError } from '../core/errors.js';
-import { runsOnlyIn } from '../core/feed-filters.js';
+import { filterParameters, runsOnlyIn, UNFILTERED } from '../core/feed-filters.js';
 import type { AnsweringCache, Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
 import type { FeedState } from './feed-state.js';
@@ -133,7 +133,9 @@ export function observeSync(options: SyncObserverOptions) {
       logger.warn('end of feed not recognized', {
         reason:
           'the service accepts a cursor only with the filters that it was issued for, and the last cursor is missing or changes with each poll. So the end cannot be recognized, and the lag grows',
-        remedy: 'set SCANFEED_ENVIRONMENT=all and SCANFEED_STATUS=completed,failed, without SCANFEED_DOCUMENT_TYPE',
+        remedy: `set only the filters ${filterParameters(UNFILTERED)
+          .map((it) => it.join('='))
+          .join(' and ')}`,
       }),
     leading(aliveUntil) {
       update(() => state.setLeader(aliveUntil));

@@ -1,8 +1,14 @@
-import type { FeedFilters, FeedRequest, FeedStart } from '../sync/ports/index.js';
+import { type FeedFilters, FILTER_NAMES, UNFILTERED } from '../core/feed-filters.js';
+import type { FeedRequest, FeedStart } from '../sync/ports/index.js';
 import { requireArgument } from './check-arguments.js';
 
+/** Filters of a query without filters. Both states are listed, unlike the service's own default. */
+const DEFAULTS: FeedFilters = { ...UNFILTERED, environment: 'prod' };
+
+type FilterOptions = { readonly [Name in keyof FeedFilters]?: FeedFilters[Name] | undefined };
+
 /** What to read from the feed (interface 4.2). Defaults are always sent explicitly. */
-export interface FeedQuery {
+export interface FeedQuery extends FilterOptions {
   /** Where to continue: the `cursor` of the previous page; null if there is none. Excludes `since`. */
   readonly cursor?: string | null | undefined;
   /**
@@ -10,12 +16,6 @@ export interface FeedQuery {
    * starts at the beginning of the history.
    */
   readonly since?: Date | string | number | null | undefined;
-  /** Default: both, unlike the service's own default. */
-  readonly status?: readonly ('completed' | 'failed')[] | undefined;
-  /** Default `prod`. */
-  readonly environment?: 'prod' | 'test' | 'all' | undefined;
-  /** A slug. Default: every type. */
-  readonly documentType?: string | null | undefined;
   /** Maximum number of entries, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
   /** Whether to include the recognized markdown. Default false. */
@@ -30,8 +30,8 @@ export function feedRequestOf(query: FeedQuery): FeedRequest {
 
 /** Returns the filters of a query, with defaults. */
 export function filtersOf(query: FeedQuery): FeedFilters {
-  const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = query;
-  return { status, environment, documentType };
+  const given = FILTER_NAMES.filter((name) => query[name] !== undefined).map((name) => [name, query[name]] as const);
+  return { ...DEFAULTS, ...Object.fromEntries(given) };
 }
 
 function startOf({ cursor, since }: FeedQuery): FeedStart {

@@ -1,11 +1,9 @@
 import { FormData } from 'undici';
-import { filterParameters, UNFILTERED } from '../core/feed-filters.js';
+import { type FeedFilters, FILTER_NAMES, FILTERS, filterParameters, UNFILTERED } from '../core/feed-filters.js';
 import type { FeedRequest } from '../sync/ports/index.js';
 import { atLeastOne, requireArgument } from './check-arguments.js';
 import { InvalidArgumentError } from './errors/service-error.js';
 import { dateOf } from './feed-query.js';
-
-const ENVIRONMENTS: ReadonlySet<string> = new Set(['prod', 'test', 'all']);
 
 /** A PDF to submit (interface 4.1). */
 export interface SubmitRequest {
@@ -28,10 +26,7 @@ export interface SubmitRequest {
  */
 export function feedPath({ filters, start, limit, markdown }: FeedRequest): string {
   atLeastOne(limit, 'limit', 200);
-  const { status } = filters;
-  const isList = Array.isArray(status) && status.length > 0 && status.every((each) => UNFILTERED.status.includes(each));
-  requireArgument(isList, 'status must be a list of completed, failed or both');
-  requireArgument(ENVIRONMENTS.has(filters.environment), 'environment must be prod, test or all');
+  for (const name of FILTER_NAMES) requireFilter(name, filters[name]);
   const parameters: [string, string][] = [...filterParameters(filters), ['limit', String(limit)]];
   if (markdown) parameters.push(['markdown', 'true']);
   if ('cursor' in start) {
@@ -42,6 +37,16 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
     parameters.push(['since', dateOf(start.since).toISOString()]);
   }
   return `/scans?${query(parameters)}`;
+}
+
+function requireFilter(name: keyof FeedFilters, given: unknown): void {
+  const { values } = FILTERS[name];
+  if (values === null) return;
+  const allowed = new Set<unknown>([values, UNFILTERED[name]].flat());
+  const isList = Array.isArray(UNFILTERED[name]);
+  const parts = [given].flat();
+  const fits = Array.isArray(given) === isList && parts.length > 0 && parts.every((part) => allowed.has(part));
+  requireArgument(fits, `${name} must be ${isList ? 'a list of' : 'one of'} ${[...allowed].join(', ')}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ParsedNode, YAMLMap } from 'yaml';
-import { FILTER_NAMES } from '../core/feed-filters.js';
+import { FILTER_NAMES, UNFILTERED } from '../core/feed-filters.js';
 import { HIDDEN, type Mistake } from './mistakes.js';
 import { fileVariableOf } from './reader.js';
 import { ALL_VARIABLES, VARIABLES } from './variables.js';
@@ -19,6 +19,7 @@ export const KEYS: ReadonlyMap<string, string> = new Map([
   [DATABASE.readerRole.name, 'readerRole'],
 ]);
 const MAX_FEEDS = 10_000;
+const LIST_KEYS = FILTER_NAMES.filter((name) => Array.isArray(UNFILTERED[name])).map((name) => `filters.${name}`);
 const KEY_LIST = [...KEYS.values()].join(', ');
 const VARIABLE_OF: ReadonlyMap<string, string> = new Map([...KEYS].map(([variable, key]) => [key, variable]));
 
@@ -114,16 +115,16 @@ function nameOf(key: ParsedNode, { yaml }: Parser): string {
   return /^[A-Za-z]{1,40}$/.test(written) ? written : JSON.stringify(written.slice(0, 40));
 }
 
-/** Reads a scalar as it is written; null is an empty text. Only the statuses can be a list. */
+/** Reads a scalar as it is written; null is an empty text. */
 function textOf(value: ParsedNode | null, key: string, parser: Parser): GivenText {
   const { yaml } = parser;
   if (isEmpty(value, parser)) return { text: '', reason: '' };
   if (yaml.isScalar(value)) return { text: String(value.source), reason: '' };
   if (yaml.isAlias(value)) return { text: null, reason: 'it is an alias, which is not supported' };
-  if (key !== 'filters.status' || !yaml.isSeq<ParsedNode>(value)) return { text: null, reason: 'it is not one value' };
+  if (!LIST_KEYS.includes(key) || !yaml.isSeq<ParsedNode>(value)) return { text: null, reason: 'it is not one value' };
   const texts = value.items.map((item) => (yaml.isScalar(item) ? String(item.source) : ''));
   const isList = texts.length > 0 && texts.every((text) => text !== '');
-  return isList ? { text: texts.join(','), reason: '' } : { text: null, reason: 'it is not a list of statuses' };
+  return isList ? { text: texts.join(','), reason: '' } : { text: null, reason: 'it is not a list of values' };
 }
 
 function isEmpty(value: ParsedNode | null, { yaml }: Parser): boolean {

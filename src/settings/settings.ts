@@ -1,4 +1,3 @@
-import type { FeedFilters } from '../core/feed-filters.js';
 import { isLoopback } from '../core/loopback.js';
 import { type DatabaseConnection, readConnection } from './connection.js';
 import { STORE_VARIABLES, URL_VARIABLES } from './database-variables.js';
@@ -9,7 +8,7 @@ import { type KeptValue, type ReadFile, readText } from './reread.js';
 import { readSystemd } from './systemd.js';
 import { readTraces } from './traces.js';
 import { unknownNames } from './unknown-names.js';
-import { GROUPS, type Group, VARIABLES, type Variable } from './variables.js';
+import { FEED_VARIABLES, FILTER_VARIABLES, GROUPS, type Group, VARIABLES, type Variable } from './variables.js';
 
 export { type Mistake, SettingsError } from './mistakes.js';
 export type { Retention } from './retention.js';
@@ -29,7 +28,7 @@ const { service: SERVICE, process: PROCESS } = VARIABLES;
 
 const READERS = {
   service: readService,
-  feed: readFeed,
+  feed: (reader: Reader) => ({ filters: reader.values(FILTER_VARIABLES), ...reader.values(FEED_VARIABLES) }),
   database: readDatabase,
   reconcile: (reader: Reader) => reader.values(VARIABLES.reconcile),
   admin: (reader: Reader) => reader.values(VARIABLES.admin),
@@ -122,11 +121,6 @@ function lowerCaseValue(reader: Reader, variable: Variable<string | null>): stri
   const name = variable.name.toLowerCase();
   const given = reader.env[name];
   return given ? reader.parse(variable, given, name) : null;
-}
-
-function readFeed(reader: Reader) {
-  const { environment, status, documentType, ...feed } = reader.values(VARIABLES.feed);
-  return { ...feed, filters: { environment, status, documentType } satisfies FeedFilters };
 }
 
 /** Names the schema of the processes among the values that all feeds of a file share. */

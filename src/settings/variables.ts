@@ -1,3 +1,4 @@
+import type { FeedFilters } from '../core/feed-filters.js';
 import { PG_VARIABLES, STORE_VARIABLES, URL_VARIABLES } from './database-variables.js';
 import {
   apiKey,
@@ -19,6 +20,82 @@ import {
 import { defaulted, filePath, optional, required, type Variable } from './variable.js';
 
 export type { Variable } from './variable.js';
+
+export const FILTER_VARIABLES = {
+  environment: defaulted(
+    'SCANFEED_ENVIRONMENT',
+    oneOf('prod', 'test', 'all'),
+    'prod',
+    'environments whose runs are stored',
+  ),
+  status: defaulted(
+    'SCANFEED_STATUS',
+    subset('completed', 'failed'),
+    'completed,failed',
+    'statuses whose runs are stored; by default both, so that a failed retry replaces the earlier result',
+  ),
+  documentType: optional(
+    'SCANFEED_DOCUMENT_TYPE',
+    text('a slug of 1 to 255 characters', /^[^\p{Cc}\s]{1,255}$/u),
+    'the only document type to store',
+  ),
+} as const satisfies { readonly [Name in keyof FeedFilters]: Variable<FeedFilters[Name]> };
+
+export const FEED_VARIABLES = {
+  name: defaulted(
+    'SCANFEED_FEED',
+    text(
+      '1 to 63 letters, digits, dots, - and _, starting with a letter or digit',
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/,
+    ),
+    'default',
+    'name of this feed: key of its cursor and lease, label of its metrics',
+  ),
+  markdown: defaulted('SCANFEED_MARKDOWN', flag, 'false', 'also store the recognized markdown'),
+  start: defaulted(
+    'SCANFEED_START',
+    feedStart,
+    'beginning',
+    'where a feed without a cursor starts; `live`: new runs are stored at once, and the history is read in the background',
+  ),
+  pageLimit: defaulted(
+    'SCANFEED_PAGE_LIMIT',
+    integer(1, 200),
+    '200',
+    'entries per page; halved automatically while pages exceed 16 MiB or the memory budget',
+  ),
+  pollIntervalMs: defaulted(
+    'SCANFEED_POLL_INTERVAL',
+    duration('10ms', '1d'),
+    '5s',
+    'pause at the end of the feed or while its cursor is stuck, counted from the last poll; otherwise scanfeed requests the next page at once',
+  ),
+  resolveConcurrency: defaulted(
+    'SCANFEED_RESOLVE_CONCURRENCY',
+    integer(1, 64),
+    '8',
+    'maximum number of concurrent single-run requests for the pages of a feed; the same maximum applies separately to its pending results',
+  ),
+  pendingRetryMs: defaulted(
+    'SCANFEED_PENDING_RETRY_INTERVAL',
+    duration('100ms', '1h'),
+    '30s',
+    'first pause before a pending result is retried; doubles up to 1h, and is one day after a week',
+  ),
+  memoryBudgetBytes: defaulted(
+    'SCANFEED_MEMORY_BUDGET',
+    size('1MiB', '16GiB'),
+    '64MiB',
+    'maximum memory for payloads: pages, prefetched pages and loaded results',
+  ),
+  leaseTtlMs: defaulted(
+    'SCANFEED_LEASE_TTL',
+    duration('1s', '1h'),
+    '10s',
+    'time after which the lease of an unresponsive process expires; others take over its feeds at most 2 s later',
+  ),
+  keepHistory: defaulted('SCANFEED_HISTORY', flag, 'true', 'keep superseded revisions in `run_history`'),
+} as const;
 
 /**
  * Every variable, by group and by the name of its setting, in the order of the reference. Each command reads only the groups that it
@@ -57,78 +134,7 @@ export const VARIABLES = {
     ),
     extraCaCerts: optional('NODE_EXTRA_CA_CERTS', filePath, 'additional certificates (PEM) to trust'),
   },
-  feed: {
-    name: defaulted(
-      'SCANFEED_FEED',
-      text(
-        '1 to 63 letters, digits, dots, - and _, starting with a letter or digit',
-        /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/,
-      ),
-      'default',
-      'name of this feed: key of its cursor and lease, label of its metrics',
-    ),
-    environment: defaulted(
-      'SCANFEED_ENVIRONMENT',
-      oneOf('prod', 'test', 'all'),
-      'prod',
-      'environments whose runs are stored',
-    ),
-    status: defaulted(
-      'SCANFEED_STATUS',
-      subset('completed', 'failed'),
-      'completed,failed',
-      'statuses whose runs are stored; by default both, so that a failed retry replaces the earlier result',
-    ),
-    documentType: optional(
-      'SCANFEED_DOCUMENT_TYPE',
-      text('a slug of 1 to 255 characters', /^[^\p{Cc}\s]{1,255}$/u),
-      'the only document type to store',
-    ),
-    markdown: defaulted('SCANFEED_MARKDOWN', flag, 'false', 'also store the recognized markdown'),
-    start: defaulted(
-      'SCANFEED_START',
-      feedStart,
-      'beginning',
-      'where a feed without a cursor starts; `live`: new runs are stored at once, and the history is read in the background',
-    ),
-    pageLimit: defaulted(
-      'SCANFEED_PAGE_LIMIT',
-      integer(1, 200),
-      '200',
-      'entries per page; halved automatically while pages exceed 16 MiB or the memory budget',
-    ),
-    pollIntervalMs: defaulted(
-      'SCANFEED_POLL_INTERVAL',
-      duration('10ms', '1d'),
-      '5s',
-      'pause at the end of the feed or while its cursor is stuck, counted from the last poll; otherwise scanfeed requests the next page at once',
-    ),
-    resolveConcurrency: defaulted(
-      'SCANFEED_RESOLVE_CONCURRENCY',
-      integer(1, 64),
-      '8',
-      'maximum number of concurrent single-run requests for the pages of a feed; the same maximum applies separately to its pending results',
-    ),
-    pendingRetryMs: defaulted(
-      'SCANFEED_PENDING_RETRY_INTERVAL',
-      duration('100ms', '1h'),
-      '30s',
-      'first pause before a pending result is retried; doubles up to 1h, and is one day after a week',
-    ),
-    memoryBudgetBytes: defaulted(
-      'SCANFEED_MEMORY_BUDGET',
-      size('1MiB', '16GiB'),
-      '64MiB',
-      'maximum memory for payloads: pages, prefetched pages and loaded results',
-    ),
-    leaseTtlMs: defaulted(
-      'SCANFEED_LEASE_TTL',
-      duration('1s', '1h'),
-      '10s',
-      'time after which the lease of an unresponsive process expires; others take over its feeds at most 2 s later',
-    ),
-    keepHistory: defaulted('SCANFEED_HISTORY', flag, 'true', 'keep superseded revisions in `run_history`'),
-  },
+  feed: { ...FILTER_VARIABLES, ...FEED_VARIABLES },
   database: { ...URL_VARIABLES, ...STORE_VARIABLES, ...PG_VARIABLES },
   reconcile: {
     intervalMs: defaulted(

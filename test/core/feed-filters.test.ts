@@ -14,31 +14,31 @@ const filters = (over: Partial<FeedFilters> = {}): FeedFilters => ({ ...UNFILTER
 describe('a change of filters hides runs and leaves others behind', () => {
   it.each([
     ['nothing', {}, {}, [], []],
-    ['another status', { status: ['completed'] }, {}, [], ['failed runs']],
-    ['a status less', {}, { status: ['completed'] }, ['failed runs'], []],
-    ['all environments', {}, { environment: 'all' }, [], ['runs of the environment test']],
+    ['another status', { status: ['completed'] }, {}, [], ['runs with status failed']],
+    ['a status less', {}, { status: ['completed'] }, ['runs with status failed'], []],
+    ['all environments', {}, { environment: 'all' }, [], ['runs with environment test']],
     [
       'another environment',
       {},
       { environment: 'test' },
-      ['runs of the environment prod'],
-      ['runs of the environment test'],
+      ['runs with environment prod'],
+      ['runs with environment test'],
     ],
-    ['one document type', {}, { documentType: 'rechnung' }, ['runs of other document types than rechnung'], []],
-    ['every document type', { documentType: 'rechnung' }, {}, [], ['runs of other document types than rechnung']],
+    ['one document type', {}, { documentType: 'rechnung' }, ['runs with another documentType than rechnung'], []],
+    ['every document type', { documentType: 'rechnung' }, {}, [], ['runs with another documentType than rechnung']],
     [
       'another document type',
       { documentType: 'rechnung' },
       { documentType: 'gutschrift' },
-      ['runs of the document type rechnung'],
-      ['runs of the document type gutschrift'],
+      ['runs with documentType rechnung'],
+      ['runs with documentType gutschrift'],
     ],
     [
       'all filters, in their order',
       {},
       { status: ['failed'], environment: 'test', documentType: 'rechnung' },
-      ['completed runs', 'runs of the environment prod', 'runs of other document types than rechnung'],
-      ['runs of the environment test'],
+      ['runs with status completed', 'runs with environment prod', 'runs with another documentType than rechnung'],
+      ['runs with environment test'],
     ],
   ] as const)('%s', (_, before, now, hidden, leftBehind) => {
     expect(runsOnlyIn(filters(before), filters(now))).toEqual(hidden);

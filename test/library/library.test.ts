@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
+import { type EmulatorOptions, type RunSpec, startEmulator } from '../../src/emulator/index.js';
 import { type FollowOptions, followFeed, RecognitionClient, type WaitedOut } from '../../src/index.js';
 import { hastyClock } from '../support/command.js';
-import { entryJson, raw } from '../support/entries.js';
+import { entryFields, entryJson, raw } from '../support/entries.js';
+import { VARIOUS_FILTERS } from '../support/filters.js';
+import { watchEmulator } from '../support/openapi/watch-emulator.js';
 
 const undos: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -163,6 +165,15 @@ describe('followFeed', () => {
 });
 
 describe('RecognitionClient', () => {
+  it.each(VARIOUS_FILTERS)('reads the runs that the service lists with filters: %s', async (_, filters, isListed) => {
+    const { emulator, service } = await open();
+    const { differences } = watchEmulator(emulator, { strict: true });
+    const { documentType, data, resultTruncated, ...fields } = entryFields();
+    emulator.appendRun({ ...fields, documentType: (documentType as { slug: string }).slug } as RunSpec);
+    expect((await service.feedPage(filters)).entries).toHaveLength(isListed ? 1 : 0);
+    expect(differences).toEqual([]);
+  });
+
   it('reads one page with its cursor, from which the next one continues', async () => {
     const { emulator, service } = await open({ history: 5 });
     const first = await service.feedPage({ environment: 'all', limit: 3 });

@@ -262,8 +262,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a filter by any text is taken for none',
     patch(
       'src/core/feed-filters.ts',
-      'if (included === null) return others.map((value) => runs(value, true));',
-      'if (included === null) return [];',
+      'if (included === null) return others.map(',
+      'if (included === null) return [].map(',
     ),
   ),
   engine(

@@ -191,7 +191,7 @@ describe('the feeds file', () => {
     ['filters.status: completed', '"filters.status" is set (value hidden), but a feed has no such key'],
     ['filters: {statuses: completed}', 'filters.statuses is set (value hidden), but a feed has no such key'],
     ['filters: completed', 'filters is set (value hidden), but it is not a map'],
-    ['filters: {status: []}', 'filters.status is set (value hidden), but it is not a list of statuses'],
+    ['filters: {status: []}', 'filters.status is set (value hidden), but it is not a list of values'],
     ['filters: {status: [failed, ~]}', 'filters.status is "failed,~"; expected: one or more of completed, failed'],
     ['readerRole: Public', 'readerRole is "Public"; expected: lower-case letters'],
     ['schema: {name: acme}', 'schema is set (value hidden), but it is not one value; expected: lower-case letters'],

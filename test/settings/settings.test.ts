@@ -2,9 +2,11 @@ import { rootCertificates } from 'node:tls';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { FILTER_NAMES, UNFILTERED } from '../../src/core/feed-filters.js';
 import { readSettings, SettingsError } from '../../src/settings/settings.js';
-import { ALL_VARIABLES } from '../../src/settings/variables.js';
+import { ALL_VARIABLES, VARIABLES } from '../../src/settings/variables.js';
 import { testCertificate } from '../support/certificate.js';
+import { NARROW } from '../support/filters.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
 function outcomeOf(read: () => unknown): string {
@@ -81,6 +83,13 @@ describe('settings', () => {
       expect(mistakesWith({ SCANFEED_RETENTION_DAYS: text }).mistakes).toHaveLength(1);
     },
   );
+
+  test.each(FILTER_NAMES)('accept the widest value and others of the filter %s', (name) => {
+    for (const setting of [UNFILTERED[name], ...NARROW[name]]) {
+      const { filters } = settingsWith({ [VARIABLES.feed[name].name]: String(setting ?? '') }).feed;
+      expect(filters[name]).toEqual(setting);
+    }
+  });
 
   test('accept every notation', () => {
     const { feed, reconcile, service, admin } = settingsWith({

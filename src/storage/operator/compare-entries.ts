@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
+import { type FeedFilters, FILTER_NAMES, FILTERS, includedValues } from '../../core/feed-filters.js';
 import { OPTIONAL_FIELDS } from '../../core/run-fields.js';
-import type { EntryBatch, FeedFilters } from '../../sync/ports/index.js';
+import type { EntryBatch } from '../../sync/ports/index.js';
 import { receivedEntries } from '../commit/received-entries.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import { isDeleted } from '../tables/retention.js';
@@ -83,14 +84,17 @@ export function createRunCount({ db, tables }: StoreConnection) {
   return async (
     feed: string,
     { since, until }: { readonly since: Date; readonly until: Date | null },
-    { status, environment, documentType }: FeedFilters,
+    filters: FeedFilters,
   ): Promise<number> => {
+    const conditions = FILTER_NAMES.map((name) => {
+      const values = includedValues(name, filters);
+      return values === null ? sql`true` : sql`${sql.ref(FILTERS[name].column)} = ANY (${values}::text[])`;
+    });
     const { rows } = await sql<{ runs: number }>`
       SELECT count(*)::int AS runs FROM ${tables.runs}
       WHERE feed = ${feed} AND delivered_at <= COALESCE(${timestamp(until)}, 'infinity')
         AND LEAST(delivered_at, completed_at, submitted_at) >= ${timestamp(since)}
-        AND status = ANY (${status}::text[]) AND ${environment}::text IN ('all', environment)
-        AND (${documentType}::text IS NULL OR document_type_slug = ${documentType})`.execute(db);
+        AND ${sql.join(conditions, sql` AND `)}`.execute(db);
     return rows[0]?.runs ?? 0;
   };
 }
