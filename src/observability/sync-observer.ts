@@ -133,9 +133,9 @@ export function observeSync(options: SyncObserverOptions) {
       logger.warn('end of feed not recognized', {
         reason:
           'the service accepts a cursor only with the filters that it was issued for, and the last cursor is missing or changes with each poll. So the end cannot be recognized, and the lag grows',
-        remedy: `set only the filters ${filterParameters(UNFILTERED)
-          .map((it) => it.join('='))
-          .join(' and ')}`,
+        remedy: `set the filters ${filterParameters(UNFILTERED)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(' and ')}, and no others`,
       }),
     leading(aliveUntil) {
       update(() => state.setLeader(aliveUntil));

@@ -375,7 +375,7 @@ test('names the setting of each filter when only a feed without filters shows it
   const { observer, log } = observed();
   observer.endHidden();
   const remedy = String(log.lines[0]?.fields.remedy);
-  expect(remedy).toMatch(/^set only the filters /);
+  expect(remedy).toMatch(/^set the filters .*, and no others$/);
   for (const name of FILTER_NAMES) {
     if (UNFILTERED[name] === null) expect(remedy).not.toContain(name);
     else expect(remedy).toContain(`${name}=${UNFILTERED[name]}`);
