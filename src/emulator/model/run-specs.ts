@@ -40,7 +40,7 @@ export function scriptRun(
 ): RunVersion {
   const generated = factsOf(source, { failureShare: 0, testEnvironmentShare: 0 }, number);
   const { status = 'completed', environment = 'prod', revision = 1 } = spec;
-  const facts = { status, environment, documentType: scriptedType(spec, generated) };
+  const facts = { status, environment, documentType: scriptedType(spec.documentType, generated.documentType) };
   const times = { submittedAt: deliveredAt - processingMs, completedAt: deliveredAt, deliveredAt };
   const made = makeVersion(source, { number, revision, facts, ...times });
   return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec);
@@ -84,7 +84,7 @@ function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   return {
     ...base,
     ...{ fileName, partnerName, failureReason, error },
-    documentType: scriptedType(spec, base),
+    documentType: scriptedType(spec.documentType, base.documentType),
     // Without a recognized partner it is false (interface 2.1).
     partnerTestMode: spec.partnerTestMode ?? (spec.partnerName === null ? false : base.partnerTestMode),
     ocrConfidence: ocrConfidence === undefined ? base.ocrConfidence : (ocrConfidence?.toString() ?? null),
@@ -96,7 +96,7 @@ function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   };
 }
 
-function scriptedType({ documentType: slug }: RunSpec, base: Pick<RunVersion, 'documentType'>) {
-  if (slug === undefined) return base.documentType;
+function scriptedType(slug: RunSpec['documentType'], generated: RunVersion['documentType']) {
+  if (slug === undefined) return generated;
   return { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null };
 }

@@ -29,7 +29,7 @@ export function renderFeedsPage({ feeds, search, now }: FeedsPage): string {
   const found = search === '' ? feeds : searchFeeds(feeds, search);
   return renderPage({
     title: `${state.headline} – scanfeed`,
-    state,
+    icon: state,
     heading: `<strong>${counted(feeds.length, 'feed')}</strong>`,
     links: { here: search === '' ? './' : `?${new URLSearchParams({ search })}`, root: '', json: 'status.json' },
     now,

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { escapeHtml, timeElement } from './html.js';
 import { LIVE_SCRIPT } from './live-script.js';
-import { iconOf, type Summary } from './state.js';
+import { type Icon, iconOf } from './state.js';
 import { STYLE } from './style.js';
 
 /** What all pages have. */
 export interface Frame {
   /** Plain text. */
   readonly title: string;
-  /** For the icon. */
-  readonly state: Pick<Summary, 'tone' | 'sign'>;
+  readonly icon: Icon;
   /** HTML after the name of the program. */
   readonly heading: string;
   /** HTML opposite to it. */
@@ -69,14 +68,14 @@ ${main}
 }
 
 /** Renders the frame of all pages, for windows of any size and for screen readers. */
-export function renderFrame({ title, state, heading, aside, body }: Frame): string {
+export function renderFrame({ title, icon, heading, aside, body }: Frame): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="${iconOf(state)}">
+<link rel="icon" href="${iconOf(icon)}">
 <style>${STYLE}</style>
 </head>
 <body>

@@ -8,11 +8,14 @@ export interface State extends Summary {
   readonly leader: string;
 }
 
-export interface Summary {
-  readonly headline: string;
+export interface Icon {
   readonly tone: keyof typeof TONES;
   /** SVG path in a 24 by 24 view box, so that the state does not depend on colour alone. */
   readonly sign: string;
+}
+
+export interface Summary extends Icon {
+  readonly headline: string;
   /** How urgently the state needs attention; missing if it needs none. */
   readonly severity?: number;
 }
@@ -24,7 +27,7 @@ export const STARTING: Summary = { headline: 'Starting', tone: 'calm', sign: 'M7
 export const STANDING_BY: Summary = { headline: 'Standing by', tone: 'calm', sign: 'M9.5 8.5v7M14.5 8.5v7' };
 export const CAUGHT_UP: Summary = { headline: 'Caught up', tone: 'good', sign: 'M7.5 12.5l3 3 6-6.5' };
 export const CATCHING_UP: Summary = { headline: 'Catching up', tone: 'busy', sign: 'M8 8l4 4-4 4M13 8l4 4-4 4' };
-export const RUNBOOK: Pick<Summary, 'tone' | 'sign'> = { tone: 'calm', sign: 'M8 8.5h8M8 12h8M8 15.5h5' };
+export const RUNBOOK: Icon = { tone: 'calm', sign: 'M8 8.5h8M8 12h8M8 15.5h5' };
 
 /** Returns the summary of a state that needs attention. */
 export function alarm(severity: number, headline: string): Summary {
@@ -74,7 +77,7 @@ ${signSvg(sign)}
 }
 
 /** Returns the icon of a page as an address: its sign on a disc, so that tabs show the state. */
-export function iconOf({ tone, sign }: Pick<Summary, 'tone' | 'sign'>): string {
+export function iconOf({ tone, sign }: Icon): string {
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><circle cx="12" cy="12" r="12" fill="${TONES[tone]}"/><path d="${sign}" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }

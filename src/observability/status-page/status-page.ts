@@ -28,7 +28,7 @@ export function renderStatusPage({ report, recent, now, listed }: StatusPage): s
   const links = listed ? linksBelowList(report.feed) : LINKS;
   return renderPage({
     title: `${state.headline} – scanfeed ${report.feed}`,
-    state,
+    icon: state,
     heading: `${listed ? '<a href="../">All feeds</a> · ' : ''}feed <strong>${feed}</strong>`,
     links,
     now,
@@ -50,7 +50,7 @@ ${factList(otherFacts(report, now))}
 export function renderRunbook(name: string, content: string): string {
   return renderFrame({
     title: `${name === 'README' ? 'Runbooks' : name} – scanfeed`,
-    state: RUNBOOK,
+    icon: RUNBOOK,
     heading: '<a href="../">Status</a>',
     aside: '<a href="./">All runbooks</a>',
     body: `<main><section class="text">\n${content}</section></main>`,
