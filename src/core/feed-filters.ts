@@ -34,7 +34,7 @@ export function runsOnlyIn(these: FeedFilters, those: FeedFilters): string[] {
   return FILTER_NAMES.flatMap((name) => {
     const [included, others] = [includedValues(name, these), includedValues(name, those)];
     if (others === null) return [];
-    if (included === null) return others.map((value) => `runs with another ${name} than ${value}`);
+    if (included === null) return others.map((value) => `runs with a ${name} other than ${value}`);
     return included.filter((value) => !others.includes(value)).map((value) => `runs with ${name} ${value}`);
   });
 }

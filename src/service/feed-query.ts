@@ -7,7 +7,7 @@ const DEFAULTS: FeedFilters = { ...UNFILTERED, environment: 'prod' };
 
 type FilterOptions = { readonly [Name in keyof FeedFilters]?: FeedFilters[Name] | undefined };
 
-/** What to read from the feed (interface 4.2). Defaults are always sent explicitly. */
+/** What to read from the feed (interface 4.2): by default both statuses, `prod` and every type. Defaults are always sent explicitly. */
 export interface FeedQuery extends FilterOptions {
   /** Where to continue: the `cursor` of the previous page; null if there is none. Excludes `since`. */
   readonly cursor?: string | null | undefined;

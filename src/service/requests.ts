@@ -46,7 +46,7 @@ function requireFilter(name: keyof FeedFilters, given: unknown): void {
   const isList = Array.isArray(UNFILTERED[name]);
   const parts = [given].flat();
   const fits = Array.isArray(given) === isList && parts.length > 0 && parts.every((part) => allowed.has(part));
-  requireArgument(fits, `${name} must be ${isList ? 'a list of' : 'one of'} ${[...allowed].join(', ')}`);
+  requireArgument(fits, `${name} must be ${isList ? 'a list of one or more of' : 'one of'} ${[...allowed].join(', ')}`);
 }
 
 /**

@@ -24,8 +24,8 @@ describe('a change of filters hides runs and leaves others behind', () => {
       ['runs with environment prod'],
       ['runs with environment test'],
     ],
-    ['one document type', {}, { documentType: 'rechnung' }, ['runs with another documentType than rechnung'], []],
-    ['every document type', { documentType: 'rechnung' }, {}, [], ['runs with another documentType than rechnung']],
+    ['one document type', {}, { documentType: 'rechnung' }, ['runs with a documentType other than rechnung'], []],
+    ['every document type', { documentType: 'rechnung' }, {}, [], ['runs with a documentType other than rechnung']],
     [
       'another document type',
       { documentType: 'rechnung' },
@@ -37,7 +37,7 @@ describe('a change of filters hides runs and leaves others behind', () => {
       'all filters, in their order',
       {},
       { status: ['failed'], environment: 'test', documentType: 'rechnung' },
-      ['runs with status completed', 'runs with environment prod', 'runs with another documentType than rechnung'],
+      ['runs with status completed', 'runs with environment prod', 'runs with a documentType other than rechnung'],
       ['runs with environment test'],
     ],
   ] as const)('%s', (_, before, now, hidden, leftBehind) => {
