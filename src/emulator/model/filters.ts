@@ -26,7 +26,8 @@ export function parseFilters(parameter: (name: string) => string | null) {
     if (text === null) return [];
     const values: readonly unknown[] = isList ? [...new Set(text.split(','))].sort() : [text];
     if (allowed === null || values.every((value) => allowed.includes(value))) return [{ name, values, listedBy }];
-    throw new Refusal(400, `Ungültiger Wert für „${name}“: erlaubt sind „${allowed.join('“, „')}“.`);
+    const list = new Intl.ListFormat('de').format(allowed.map((value) => `„${value}“`));
+    throw new Refusal(400, `Ungültiger Wert für „${name}“: erlaubt sind ${list}.`);
   });
   return {
     /** Equal for the same filters. */
