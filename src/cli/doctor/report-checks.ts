@@ -38,7 +38,7 @@ export async function checkReaderRole({ connection, server, settings }: ReportsC
   if (readerRole === null) return ok(`none is named (SCANFEED_READER_ROLE)${others}`);
   if (elsewhere.length > 0) {
     return warning(
-      `${readerRole} also has privileges in ${named(elsewhere)}, so its members can read all of them${others}. If the data belongs to different owners, use one role for each (SCANFEED_READER_ROLE). To revoke its privileges here, run this as the owner of the database`,
+      `${readerRole} also has privileges in ${named(elsewhere)}, so its members can read all of them${others}. If the data belongs to different owners, use one role for each (SCANFEED_READER_ROLE). To end its access here, run this as the owner of the database, and grant CONNECT to the logins that need it`,
       [
         `REVOKE ALL ON ALL TABLES IN SCHEMA ${quoted(connection.tables.reportingSchema)} FROM ${quoted(readerRole)}`,
         `REVOKE CONNECT ON DATABASE ${quoted(server.database)} FROM PUBLIC`,
