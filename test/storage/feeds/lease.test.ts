@@ -140,6 +140,24 @@ describe('the start of a feed', () => {
     expect(row).toEqual({ right: true });
   });
 
+  it('is that of its creation when the process ends before it takes the feed', async () => {
+    const feed = testFeed({ start: 'live' });
+    await setup.rows(
+      sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,
+    );
+    await setup.rows(
+      sql`CREATE TRIGGER refuse BEFORE UPDATE ON ${tables.feeds} FOR EACH ROW EXECUTE FUNCTION refuse()`,
+    );
+    await expect(setup.store.acquireLease(feed, 'a')).rejects.toThrow('refused');
+    const start = await startOf();
+    await setup.rows(sql`DROP TRIGGER refuse ON ${tables.feeds}`);
+    expect(await setup.store.acquireLease(feed, 'b')).toEqual({
+      ...{ feed: 'default', holder: 'b', epoch: 1, filtersBefore: null },
+    });
+    expect(await startOf()).toEqual(start);
+    expect(await setup.rows(sql`SELECT kind FROM ${tables.passes}`)).toEqual([{ kind: 'history' }]);
+  });
+
   it('is the beginning of the history when nothing else is set', async () => {
     await take('a');
     expect(await startOf()).toBeNull();
