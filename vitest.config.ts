@@ -11,7 +11,7 @@ const tools = ['test/deployment/**/*.test.ts', 'test/model/**/*.test.ts', 'test/
 const builtFirst = ['test/image/**', 'test/package/**'];
 
 /** Files wait for PostgreSQL more than they compute, and the server allows 200 connections. */
-const inOneProcess = { maxWorkers: Math.min(8, availableParallelism() + 2), sequence: { groupOrder: 0 } };
+const inOneProcess = { maxWorkers: Math.min(8, availableParallelism() + 1), sequence: { groupOrder: 0 } };
 /** Each file runs several programs that compute. */
 const withPrograms = { maxWorkers: Math.min(8, Math.max(2, availableParallelism())), sequence: { groupOrder: 1 } };
 
