@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, it } from 'vitest';
+import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
 import { FILTERS } from '../../src/emulator/model/filters.js';
 import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
 import { form, setUp } from './client.js';
@@ -37,6 +38,18 @@ describe('the OpenAPI description of the service', () => {
       { allowed: filter.allowed, isList: filter.isList ?? false, default: filter.default ?? '' },
     ]);
     expect(described).toEqual(emulated);
+  });
+
+  it('has the fields of the client, which the emulator sends', async () => {
+    const { emulator, page, get } = await setUp();
+    emulator.appendRun({ scanId: 'completed', markdown: '# Invoice' });
+    emulator.appendRun({ scanId: 'failed', status: 'failed' });
+    const { items } = await page('status=completed,failed&markdown=true');
+    const { json: run } = await get('/scans/completed?markdown=true');
+    const sent = new Set([...items, run].flatMap((answer) => Object.keys(answer)));
+    expect(sent).toEqual(new Set(INTERFACE_FIELDS));
+    const described = Object.keys(document.components.schemas.Run?.properties ?? {});
+    expect(new Set([...described, 'rawOcrResult'])).toEqual(sent);
   });
 
   it('has examples that match it', () => {
