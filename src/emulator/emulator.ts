@@ -9,8 +9,10 @@ import type { Switches, SwitchesPatch } from './model/switch-types.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
 import { Service } from './service.js';
 
-/** A feed entry that is sent byte for byte. Filters compare its fields; those that it lacks pass every filter. */
-export interface VerbatimSpec extends Partial<Omit<RunVersion, 'scanId' | 'deliveredAt'>> {
+/** A feed entry that is sent byte for byte. Filters compare the given fields; those that it lacks pass every filter. */
+export interface VerbatimSpec extends Partial<Pick<RunVersion, 'status' | 'environment'>> {
+  /** A slug. */
+  documentType?: string | null;
   /** JSON text, or bytes that need not even be UTF-8. */
   text: string | Uint8Array;
   /** If given, the single-run endpoint answers for this id with `run`, or else with the same text. */
@@ -92,8 +94,9 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
 
 function appendRaw(service: Service, entry: string | Uint8Array | VerbatimSpec, name?: string): void {
   const spec = typeof entry === 'string' || entry instanceof Uint8Array ? { text: entry } : entry;
-  const { text, scanId, run, deliveredAt, ...fields } = spec as VerbatimSpec;
+  const { text, scanId, run, deliveredAt, documentType: slug, ...given } = spec as VerbatimSpec;
   const nowMs = service.now();
+  const fields = slug === undefined ? given : { ...given, documentType: { slug, name: null } };
   service.organization(name).appendVerbatim(text, fields, deliveredAt === undefined ? nowMs : toMs(deliveredAt));
   if (scanId !== undefined) service.runScripts.add(scanId, { body: run ?? text });
 }

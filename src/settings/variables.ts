@@ -134,7 +134,7 @@ export const VARIABLES = {
     ),
     extraCaCerts: optional('NODE_EXTRA_CA_CERTS', filePath, 'additional certificates (PEM) to trust'),
   },
-  feed: { ...FILTER_VARIABLES, ...FEED_VARIABLES },
+  feed: { ...FEED_VARIABLES, ...FILTER_VARIABLES },
   database: { ...URL_VARIABLES, ...STORE_VARIABLES, ...PG_VARIABLES },
   reconcile: {
     intervalMs: defaulted(
