@@ -18,7 +18,7 @@ export interface DatabaseOptions {
    */
   readonly statementDeadlineMs?: number;
   readonly connectDeadlineMs?: number;
-  /** Deadline of waiting for a free connection, milliseconds; by default that of connecting. */
+  /** Deadline of waiting for a free connection, milliseconds: at least that of connecting, which is the default. */
   readonly queueDeadlineMs?: number;
   /**
    * When it aborts, connections that are still logging in are closed: no statement runs on them. Later connections are allowed,
