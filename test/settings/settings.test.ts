@@ -6,6 +6,7 @@ import { FILTER_NAMES, UNFILTERED } from '../../src/core/feed-filters.js';
 import { readSettings, SettingsError } from '../../src/settings/settings.js';
 import { ALL_VARIABLES, VARIABLES } from '../../src/settings/variables.js';
 import { testCertificate } from '../support/certificate.js';
+import { codePoint } from '../support/code-points.js';
 import { NARROW } from '../support/filters.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
@@ -287,7 +288,7 @@ describe('settings', () => {
       'SCANFEED_MEMORY_BUDGET',
     ];
     fc.assert(
-      fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary' }), (name, value) => {
+      fc.property(fc.constantFrom(...names), fc.string({ unit: codePoint() }), (name, value) => {
         const read = () => readSettings({ ...LEAST, [name]: value }, { readFile: files({}) });
         expect(outcomeOf(read)).toMatch(/^(accepted|SettingsError)$/);
       }),

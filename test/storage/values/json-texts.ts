@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { codePoint } from '../../support/code-points.js';
 
 /** A JSON value as sent and as it must be stored. */
 export interface Sent {
@@ -41,7 +42,7 @@ export const stringText = (): fc.Arbitrary<Sent> =>
   fc
     .tuple(
       fc.oneof(
-        fc.string({ unit: 'binary' }),
+        fc.string({ unit: codePoint() }),
         fc.string({ unit: 'grapheme' }),
         fc
           .array(fc.constantFrom('\0', '\ud800', '\udc00', '\ud83d\ude00', '\\', 'u0000', '"', 'ß', '\ufffd'))

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
@@ -11,6 +12,7 @@ import { cases } from '../../support/thorough.js';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
+setMaxListeners(0, never); // all downloads listen, as with a signal of the engine
 
 /** A promise, and whether it has been fulfilled. */
 function watch<T>(promise: Promise<T>): { readonly done: boolean; readonly promise: Promise<T> } {

@@ -5,6 +5,7 @@ import { RepeatedField } from '../../../src/core/json/skip-large-values.js';
 import { batchOf, type CheckedEntry, checkEntries, checkRun } from '../../../src/sync/page/check-entries.js';
 import type { RawPage } from '../../../src/sync/ports/index.js';
 import { recheckPayload } from '../../../src/sync/results/recheck-payload.js';
+import { codePoint } from '../../support/code-points.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage, rawRun, storedFields, storedTexts, withoutMark } from '../../support/pages.js';
 import { cases } from '../../support/thorough.js';
@@ -146,7 +147,7 @@ describe('entries that are JSON of any kind', () => {
       'deliveredAt',
       'ocrConfidence',
     );
-    const changed = fc.tuple(fc.dictionary(field, fc.jsonValue({ noUnicodeString: false })), fc.boolean());
+    const changed = fc.tuple(fc.dictionary(field, fc.jsonValue({ stringUnit: codePoint() })), fc.boolean());
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.jsonValue(), changed), { maxLength: 10 }), (values) => {
         const entries = values.map((of) =>
