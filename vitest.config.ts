@@ -1,8 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Tests of the statements, against PostgreSQL. */
-const storage = ['test/storage/**/*.test.ts'];
 /** Tests of the whole program as a process, against PostgreSQL and an emulated or scripted service. */
 const e2e = ['test/e2e/**/*.test.ts'];
 /** Tests that need tools besides Node: Helm, promtool, Spin, Chromium. */
@@ -10,8 +8,17 @@ const tools = ['test/deployment/**/*.test.ts', 'test/model/**/*.test.ts', 'test/
 /** What has to be built before it is tested has commands of its own. */
 const builtFirst = ['test/image/**', 'test/package/**'];
 
-/** Files wait for PostgreSQL more than they compute, and the server allows 200 connections. */
-const inOneProcess = { maxWorkers: Math.min(8, availableParallelism() + 1), sequence: { groupOrder: 0 } };
+/**
+ * A worker runs many files, and imports the modules of the program once. Those that wait for PostgreSQL leave a core to
+ * another; the server allows 200 connections.
+ */
+const inOneProcess = {
+  isolate: false,
+  maxWorkers: Math.min(8, availableParallelism() + 1),
+  sequence: { groupOrder: 0 },
+  // Much is allocated for a short time, and the workers keep all cores busy.
+  execArgv: ['--max-semi-space-size=64', '--single-threaded-gc'],
+};
 /** Each file runs several programs that compute. */
 const withPrograms = { maxWorkers: Math.min(8, Math.max(2, availableParallelism())), sequence: { groupOrder: 1 } };
 
@@ -32,19 +39,9 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'unit',
+          name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: [...storage, ...tools, ...e2e, ...builtFirst],
-          isolate: false,
-          ...inOneProcess,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'storage',
-          include: storage,
-          isolate: false,
+          exclude: [...tools, ...e2e, ...builtFirst],
           ...inOneProcess,
           globalSetup: 'test/support/postgres/global-setup.ts',
         },
