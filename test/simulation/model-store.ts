@@ -428,7 +428,7 @@ export class ModelStore implements FeedStore, ProcessStore {
 
   #checkpoint(feed: ModelFeed, cursor: string | null, deliveredUpTo: Date | null): void {
     const last = feed.earlier.at(-1)?.notedAt ?? Number.NEGATIVE_INFINITY;
-    if (last >= this.now() - this.#settings.checkpointEveryMs) return;
+    if (last >= this.now() - this.#settings.checkpointEveryMs && last <= this.now()) return;
     this.#note(feed, { cursor, notedAt: this.now(), deliveredUpTo, reason: 'checkpoint' });
   }
 

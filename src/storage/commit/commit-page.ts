@@ -193,9 +193,9 @@ checkpoint AS (
   INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
   SELECT name, to_cursor, COALESCE(last_delivered_at, delivered_up_to), 'checkpoint'
   FROM held
-  WHERE to_cursor IS DISTINCT FROM from_cursor AND COALESCE(
-    (SELECT noted_at FROM ${tables.cursorHistory} AS noted WHERE noted.feed = held.name ORDER BY id DESC LIMIT 1), '-infinity'
-  ) < clock_timestamp() - interval '5 minutes'
+  WHERE to_cursor IS DISTINCT FROM from_cursor AND COALESCE(abs(extract(epoch FROM clock_timestamp() - ( -- negative if the clock was set back
+    SELECT noted_at FROM ${tables.cursorHistory} AS noted WHERE noted.feed = held.name ORDER BY id DESC LIMIT 1
+  ))) > 300, true)
   RETURNING feed, id
 ),
 

@@ -30,7 +30,10 @@ export function createPendingRetries({ db, tables }: StoreConnection): PendingSt
     async duePending(feed, limit) {
       const { rows } = await sql<PendingRun>`
         SELECT ${PENDING_RUN} FROM ${tables.runs}
-        WHERE feed = ${feed} AND result_state = 'pending' AND next_try_at <= clock_timestamp()
+        WHERE feed = ${feed} AND result_state = 'pending' AND (next_try_at <= clock_timestamp()
+          -- Longer than any pause (promise 3): the clock was set back.
+          OR next_try_at > clock_timestamp() + CASE WHEN pending_since < clock_timestamp() - interval '7 days'
+            THEN interval '1 day' ELSE interval '1 hour' END AND ${IS_RETRIED})
         ORDER BY pending_reason <> 'no_memory', next_try_at LIMIT ${limit}`.execute(db);
       return rows;
     },

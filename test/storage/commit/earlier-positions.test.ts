@@ -72,6 +72,16 @@ describe('earlier positions of a feed', () => {
     expect(cursors[0]).toBe('day-22');
   });
 
+  it('are stored at once when the clock of the database was set back after the last one', async () => {
+    await readUpTo(1);
+    await setup.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at + interval '1 day'`);
+    await feed.commit([], { from: 'day-1', to: 'day-2' });
+    await feed.commit([], { from: 'day-2', to: 'day-3' });
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+    await feed.commit([], { from: 'day-3', to: 'day-4' });
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+  });
+
   it('are pruned when the feed keeps moving', async () => {
     await setup.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
       SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
