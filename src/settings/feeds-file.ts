@@ -1,11 +1,10 @@
-import { statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { type FeedEntry, KEYS, parseEntries } from './feed-entries.js';
 import { HIDDEN, type Mistake, SettingsError } from './mistakes.js';
 import { fileVariableOf } from './reader.js';
-import { type ReadFile, readText } from './reread.js';
+import { type ReadFile, readText, unblocked } from './reread.js';
 import { HOME_SCHEMA, readSettings, type SettingsFor, type SettingsOptions } from './settings.js';
 import { type Group, VARIABLES } from './variables.js';
 
@@ -88,9 +87,9 @@ export async function readFeedsFile<G extends Group = Group>(
 
 /** Reads the text of a feeds file that is not being written. */
 async function readSettledText(path: string, readFile: ReadFile, clock: Clock): Promise<string> {
-  for (let text = readFeedsText(path, readFile); ; ) {
+  for (let text = await readFeedsText(path, readFile); ; ) {
     await clock.sleep(SETTLE_MS, new AbortController().signal);
-    const again = readFeedsText(path, readFile);
+    const again = await readFeedsText(path, readFile);
     if (again === text) return text;
     text = again;
   }
@@ -100,11 +99,12 @@ async function readSettledText(path: string, readFile: ReadFile, clock: Clock): 
  * Reads the text of a feeds file.
  * @throws SettingsError
  */
-export function readFeedsText(path: string, readFile: ReadFile = readText): string {
+export async function readFeedsText(path: string, readFile: ReadFile = readText): Promise<string> {
   let text: string;
   try {
-    checkSize(path, statSync(path, { throwIfNoEntry: false })?.size ?? 0);
-    text = readFile(path);
+    const { size } = await stat(path).catch(() => ({ size: 0 })); // a missing file fails below
+    checkSize(path, size);
+    text = await unblocked(readFile)(path);
   } catch (error) {
     if (error instanceof SettingsError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';

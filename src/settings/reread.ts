@@ -8,6 +8,11 @@ export function readText(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
+/** Returns a function that reads like this one, and does not block the process if it is {@link readText}: a network may hang. */
+export function unblocked(readFile: ReadFile): (path: string) => Promise<string> {
+  return readFile === readText ? (path) => readLater(path, 'utf8') : async (path) => readFile(path);
+}
+
 /** A variable whose files are unusable, so that the last valid value is kept. */
 export interface KeptValue {
   readonly variable: string;
@@ -34,8 +39,7 @@ export function rereading<T>(
   readFile: ReadFile,
   onKept: (kept: KeptValue) => void,
 ): () => Promise<T> {
-  const read =
-    readFile === readText ? (path: string) => readLater(path, 'utf8') : async (path: string) => readFile(path);
+  const read = unblocked(readFile);
   let known = JSON.stringify(texts);
   let value = first;
   let reported: string | null = null;

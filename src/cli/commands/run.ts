@@ -73,6 +73,6 @@ async function readAllSettings(onKept: (kept: KeptValue) => void): Promise<{
   // Each feed has a service of its own.
   const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service'), onKept });
   const read = () => readFeedsFile(path, undefined, { clock: systemClock, onKept });
-  const readText = async () => readFeedsText(path);
+  const readText = () => readFeedsText(path);
   return { settings, source: { file: await read(), changes: { read, readText, versionOf } } };
 }
