@@ -5,6 +5,7 @@ import { describe, expect, type TestContext, test } from 'vitest';
 import { packageVersion } from '../../src/core/package.js';
 import {
   CHART,
+  JOB,
   ONE_FEED,
   REQUIRED,
   render,
@@ -221,17 +222,31 @@ describe.each(NAMES)('the dashboard %s', (name) => {
 const DATASOURCE = { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' };
 const QUERY = { type: 'query', datasource: TEMPLATED, refresh: 2 };
 
-test('the dashboard of a feed lets one choose the data source, the namespace and the feed', () => {
+test('the dashboard of a feed lets one choose the data source, the namespace, the job and the feed', () => {
   expect(feedDashboard.uid).toBe('scanfeed');
   expect(feedDashboard.templating.list).toMatchObject([
     DATASOURCE,
     { ...QUERY, name: 'namespace', label: 'Namespace' },
-    { ...QUERY, name: 'feed', label: 'Feed' },
+    { ...QUERY, name: 'job', label: 'Job', query: 'label_values(scanfeed_build_info{namespace="$namespace"}, job)' },
+    {
+      ...QUERY,
+      name: 'feed',
+      label: 'Feed',
+      query: 'label_values(scanfeed_build_info{namespace="$namespace", job="$job"}, feed)',
+    },
   ]);
-  for (const expression of expressionsOf(feedDashboard)) {
-    const selectors = expression.match(/\{[^}]*\}/g) ?? [];
-    expect(selectors).not.toEqual([]);
-    for (const selector of selectors) expect(selector).toContain('namespace="$namespace", feed="$feed"');
+});
+
+test('the dashboard of a feed selects the series of one release', () => {
+  const annotations = feedDashboard.annotations.list.map(({ expr }: { expr: string }) => expr);
+  for (const expression of [...expressionsOf(feedDashboard), ...annotations]) {
+    const selected = [...expression.matchAll(/(\w+)\{([^}]*)\}/g)];
+    expect(selected).not.toEqual([]);
+    for (const [, name = '', selector] of selected) {
+      // Alerts that select by labels of the operator's choice have no job.
+      const job = name.startsWith('ALERTS') ? 'job=~"$job|"' : 'job="$job"';
+      expect(selector).toContain(`namespace="$namespace", ${job}, feed="$feed"`);
+    }
   }
 });
 
@@ -243,20 +258,25 @@ describe('the dashboard of all feeds', () => {
     for (const expression of expressionsOf(allFeedsDashboard)) {
       for (const selector of expression.match(/\{[^}]*\}/g) ?? [])
         expect(selector).toContain('namespace=~"$namespace"');
+      for (const grouping of expression.match(/ by \([^)]*\)/g) ?? [])
+        expect(grouping).toContain('(namespace, job, feed');
     }
     const [, query = ''] = /"url":"\/d\/scanfeed\?([^"]*)"/.exec(JSON.stringify(allFeedsDashboard)) ?? [];
     const variables = feedDashboard.templating.list.map(({ name }: { name: string }) => `var-${name}`);
     expect([...new URLSearchParams(query).keys()]).toEqual(variables);
   });
 
-  test('has a row for each feed, and shows which ones fail', async (context) => {
+  test('has a row for each feed of each release, and shows which ones fail', async (context) => {
     requireTool(context, 'promtool');
-    const labels = (feed: string, more = '') => `{namespace="documents",feed="${feed}"${more}}`;
+    const labels = (feed: string, more = '', job = 'documents/a') =>
+      `{namespace="documents",job="${job}",feed="${feed}"${more}}`;
+    const ofOtherRelease = labels('invoices', '', 'documents/b');
     const alert = labels('letters', ',alertname="ScanfeedLagHigh",severity="warning"');
     const input = {
       [`scanfeed_lag_seconds${labels('invoices', ',pod="a"')}`]: 4,
       [`scanfeed_lag_seconds${labels('invoices', ',pod="b"')}`]: 900,
       [`scanfeed_lag_seconds${labels('letters')}`]: 900,
+      [`scanfeed_lag_seconds${ofOtherRelease}`]: 700,
       [`scanfeed_leader${labels('invoices')}`]: 1,
       [`scanfeed_leader${labels('letters')}`]: 0,
       [`scanfeed_failing${labels('invoices', ',stage="feed"')}`]: 0,
@@ -273,11 +293,11 @@ describe('the dashboard of all feeds', () => {
     const expected: readonly (readonly [expr: string | undefined, samples: Readonly<Record<string, number>>])[] = [
       [queries('Firing alerts', 'stat')[0], { '{}': 1 }],
       [queries('Firing alerts', 'table')[0], { [alert]: 60_000 }],
-      [queries('Feeds behind', 'stat')[0], { '{}': 1 }],
+      [queries('Feeds behind', 'stat')[0], { '{}': 2 }],
       [queries('Feeds without a leader', 'stat')[0], { '{}': 1 }],
       [queries('Feeds', 'stat')[0], { '{}': 0 }],
       [queries('Failing stages', 'timeseries')[0], { [labels('letters', ',stage="feed"')]: 1 }],
-      [queries('Feeds', 'table')[0], { [labels('invoices')]: 4, [labels('letters')]: 900 }],
+      [queries('Feeds', 'table')[0], { [labels('invoices')]: 4, [ofOtherRelease]: 700, [labels('letters')]: 900 }],
       [queries('Feeds', 'table')[1], { [labels('letters')]: 1 }],
     ];
     const tests = {
@@ -313,18 +333,20 @@ describe('the dashboards of a release', () => {
   test('are the files of the chart, of this feed at first, with its links', async (context) => {
     const [own, all] = await filesOf(context, {
       feed: 'invoices',
+      podMonitor: { enabled: true },
       ingress: { enabled: true, hosts: [{ host: 'scanfeed.example' }], tls: [{ secretName: 'a' }] },
     });
     const { uid } = own?.dashboard ?? {};
     const statusPage = { title: 'Status page', url: 'https://scanfeed.example/' };
     expect(own?.dashboard).toMatchObject({
       panels: feedDashboard.panels,
-      title: 'scanfeed: invoices (documents)',
+      title: 'scanfeed: invoices (documents/invoices-scanfeed)',
       links: [...feedDashboard.links, statusPage],
     });
     expect(own?.dashboard.templating.list).toMatchObject([
       DATASOURCE,
       { name: 'namespace', current: { value: 'documents' } },
+      { name: 'job', current: { value: JOB } },
       { name: 'feed', current: { value: 'invoices' } },
     ]);
     expect(all?.dashboard).toEqual({
@@ -337,7 +359,7 @@ describe('the dashboards of a release', () => {
   test('share no file and no uid with another release', async (context) => {
     const files = [
       ...(await filesOf(context, {})),
-      ...(await filesOf(context, { fullnameOverride: 'other', feed: 'other' })),
+      ...(await filesOf(context, { fullnameOverride: 'other' })),
       ...(await filesOf(context, { namespaceOverride: 'staging' })),
     ];
     expect(files).toHaveLength(6);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CHART, ONE_FEED, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
+import { CHART, JOB, ONE_FEED, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
 import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
 import { eventually } from '../../support/program/daemon.js';
@@ -32,6 +32,7 @@ function statPanels() {
       title,
       expression: (target?.expr ?? '')
         .replaceAll('$namespace', 'documents')
+        .replaceAll('$job', JOB)
         .replaceAll('$feed', 'invoices')
         .replaceAll('$__rate_interval', '10s'),
     }));
