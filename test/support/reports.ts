@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { beforeEach, expect } from 'vitest';
+import { beforeEach, expect, onTestFinished } from 'vitest';
 import { type Refreshed, refreshReports } from '../../src/storage/reporting/refresh-reports.js';
 import { entryJson } from './entries.js';
 import { emptyTables, type StoreSetup, type TestFeed, tables } from './store.js';
@@ -62,6 +62,17 @@ export async function emptyReports(setup: StoreSetup): Promise<void> {
   const { feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews } = tables;
   await emptyTables(setup, feeds, runs, runHistory, quarantine, deletedRuns, reportColumns, reportShapes, reportViews);
   await setup.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+}
+
+/** Makes every document with this text one that PostgreSQL cannot search, until the test ends. */
+export async function makeUnsearchable(setup: StoreSetup, text: string): Promise<void> {
+  const [intact] = await setup.rows(
+    sql<{ text: string }>`SELECT pg_get_functiondef('scanfeed.as_date(jsonb)'::regprocedure) AS text`,
+  );
+  onTestFinished(() => setup.rows(sql.raw(intact?.text ?? '')).then(() => {}));
+  await setup.rows(sql`
+    CREATE OR REPLACE FUNCTION scanfeed.as_date(value jsonb) RETURNS date LANGUAGE sql STABLE PARALLEL SAFE
+      RETURN CASE WHEN value #>> '{}' = ${sql.lit(text)} THEN ('no date ' || (value #>> '{}'))::date END`);
 }
 
 /** A way to store documents, and the views that are built of them. Every test begins without any. */

@@ -7,13 +7,23 @@ import { readSettings } from '../../../src/settings/settings.js';
 import { limitConcurrency } from '../../../src/sync/waiting/limit-concurrency.js';
 import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
+import { useChangeListener } from '../../support/notifications.js';
 import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { emptyReports, fieldColumns, fields, NO_READER, named, refresh } from '../../support/reports.js';
+import {
+  emptyReports,
+  fieldColumns,
+  fields,
+  makeUnsearchable,
+  NO_READER,
+  named,
+  refresh,
+} from '../../support/reports.js';
 import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
 const setup = useStore(given);
+const listener = useChangeListener(given);
 let feed: TestFeed;
 
 beforeEach(async () => {
@@ -82,6 +92,24 @@ const documentsLeft = async () => {
 };
 
 describe('the maintenance of the daemon', () => {
+  it('sends one notification a check when commits have changed runs', async () => {
+    const commits = [2, 0, 3, 0];
+    const checks: unknown[] = [];
+    const maintenance = maintain(
+      { SCANFEED_TYPED_VIEWS: 'off' },
+      {
+        pause: async (n, ms) => {
+          checks.push([ms, await listener.sent()]);
+          if (n > commits.length) maintenance.stop();
+          for (let left = commits[n - 1] ?? 0; left > 0; left -= 1)
+            await feed.commit([entryJson({ scanId: `${n}-${left}` })]);
+        },
+      },
+    );
+    await maintenance.done;
+    expect(checks).toEqual([[], [''], [], [''], []].map((sent) => [5_000, sent]));
+  });
+
   it('adds a view when a document type is new, and a column when a field is new', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     const lines: string[] = [];
@@ -210,6 +238,25 @@ describe('the maintenance of the daemon', () => {
     expect({ behind, ended: ended.includes(true) }).toEqual({ behind: ['document_rechnung'], ended: false });
     expect(tries).toBeGreaterThan(4);
     expect(tries).toBeLessThan(10);
+  });
+
+  it('names the document when PostgreSQL cannot search it', async () => {
+    await makeUnsearchable(setup, '2026-13-13');
+    await feed.commit([
+      entryJson({ scanId: 'a', data: { datum: '2026-12-12' } }),
+      entryJson({ scanId: 'b', data: { datum: '2026-13-13' } }),
+    ]);
+    const warnings: unknown[] = [];
+    const maintenance = maintain(
+      {},
+      {
+        line: (level, message, fields) => level === 'warn' && warnings.push([message, fields]),
+        pause: (n) => n === 5 && maintenance.stop(),
+      },
+    );
+    await maintenance.done;
+    const skipped = { scanId: 'b', remedy: expect.any(String), error: expect.objectContaining({ sqlstate: '22007' }) };
+    expect(warnings).toEqual([['skipped a document for views', skipped]]);
   });
 
   it('drops its failures when another replica leads', async () => {
