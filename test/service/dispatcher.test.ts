@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDispatcher, type ProxySettings } from '../../src/service/http/dispatcher.js';
 import { testCertificate } from '../support/certificate.js';
 import { pageJson } from '../support/entries.js';
+import { knowHost } from '../support/known-host.js';
 import { reply } from '../support/scripted-service.js';
 import { startSlowServer } from '../support/slow-handshake.js';
 import { VirtualClock } from '../support/virtual-clock.js';
@@ -322,6 +323,15 @@ describe('a dispatcher', () => {
     await arrived;
     moved.closeAllConnections();
     moved.close();
+  });
+
+  it('connects to the address that the process knows when the name cannot be looked up', async () => {
+    await knowHost('recognition.test');
+    dispatcher = createDispatcher();
+    const baseUrl = `http://recognition.test:${context.service.port}/v1`;
+    const client = context.client({ dispatcher, allowHttp: true, baseUrl });
+    context.service.answer(reply(200, pageJson([])));
+    expect(await client.readPage(page, never)).toMatchObject({ items: [] });
   });
 
   it('follows certificates that change within two minutes', async () => {

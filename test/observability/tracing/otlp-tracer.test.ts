@@ -3,6 +3,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../../src/observability/tracing/otlp-tracer.js';
 import type { StoredPage } from '../../../src/sync/ports/index.js';
 import { NO_COUNTS } from '../../support/counts.js';
+import { knowHost } from '../../support/known-host.js';
 import { handClock, recordingLogger } from '../../support/observed.js';
 import { attributesOf, startCollector } from '../../support/tracing/collector.js';
 
@@ -132,6 +133,16 @@ test('looks up the collector as the process looks up other hosts, so that a sile
   tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(names).toEqual(['collector.test']);
+  expect(collector.spans()).toHaveLength(6);
+});
+
+test('sends spans to the address that the process knows when the name cannot be looked up', async () => {
+  await knowHost('known.test');
+  const { collector, open } = await setUp();
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url.replace('127.0.0.1', 'known.test'));
+  const tracer = open();
+  tracer.pageStored(JOINED, 'invoices');
+  await tracer.close();
   expect(collector.spans()).toHaveLength(6);
 });
 

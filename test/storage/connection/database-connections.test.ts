@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ClientOptions } from '../../../src/storage/connection/client.js';
 import { connectError } from '../../../src/storage/connection/connect-errors.js';
 import { openDatabase } from '../../../src/storage/connection/pool.js';
+import { knowHost } from '../../support/known-host.js';
 import { settingsWith } from '../../support/settings.js';
 import { startSlowServer } from '../../support/slow-handshake.js';
 
@@ -165,4 +166,14 @@ it('connects to a name with two addresses when the handshake takes a second', as
   const database = openDatabase({ connection, maxConnections: 1 });
   undos.push(database.close);
   expect(await failureOf(sql`SELECT 1`.execute(database.sql))).toMatchObject({ sqlstate: '28P01' });
+});
+
+it('connects to the address that the process knows when the name cannot be looked up', async () => {
+  await knowHost('database.test');
+  const { port, heard } = await startSilentServer();
+  const connection = { ...connectionTo(port), host: 'database.test' };
+  const database = openDatabase({ connection, maxConnections: 1 });
+  const asking = failureOf(sql`SELECT 1`.execute(database.sql));
+  undos.push(() => asking, database.close);
+  expect(await Promise.race([heard, asking])).toEqual([]);
 });
