@@ -154,6 +154,8 @@ describe('settings', () => {
     ['SCANFEED_ADMIN_PORT', '65536'],
     ['SCANFEED_LOG_LEVEL', 'loud'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4317'],
+    ['NO_PROXY', '10.0.0.0/33'],
+    ['no_proxy', '.local,https://service.example'],
     ['SCANFEED_BASE_URL', 'service.example/v1'],
     ['SCANFEED_BASE_URL', 'ftp://service.example/v1'],
     ['SCANFEED_BASE_URL', 'https://service.example/v1?x=1'],
