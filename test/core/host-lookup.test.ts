@@ -2,31 +2,15 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { expect, it } from 'vitest';
 import { createLookup } from '../../src/core/host-lookup.js';
+import { lookupFailure, systemLookups } from '../support/system-lookups.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const ADDRESS: LookupAddress = { address: '192.0.2.1', family: 4 };
 const SECOND = 1_000;
-const failure = (code: string) => Object.assign(new Error(code), { code });
 
-/** The operating system: two threads for lookups. It gives up names whose servers are silent after a minute. */
 function setUp() {
   const clock = new VirtualClock();
-  const silent = new Set<string>();
-  const answers = { asked: 0, error: null as Error | null };
-  const waiting: (() => void)[] = [];
-  let free = 2;
-  const query = async (name: string) => {
-    answers.asked += 1;
-    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
-    else free -= 1;
-    await clock.pause(silent.has(name) ? 60 * SECOND : 10);
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
-    else next();
-    if (silent.has(name)) throw failure('EAI_AGAIN');
-    if (answers.error !== null) throw answers.error;
-    return [ADDRESS];
-  };
+  const { query, silent, answers } = systemLookups(clock, ADDRESS);
   const lookup = createLookup(query, clock);
   return { clock, silent, answers, ask: (name: string) => ask(lookup, name) };
 }
@@ -86,10 +70,10 @@ it('finds a name again when its servers answer after an outage', async () => {
 it('uses the last addresses while lookups fail temporarily, but not when the name is gone', async () => {
   const { clock, answers, ask } = setUp();
   await clock.run(ask('a'));
-  answers.error = failure('EAI_AGAIN');
+  answers.error = lookupFailure('EAI_AGAIN');
   expect(await clock.run(ask('a'))).toEqual([ADDRESS]);
-  answers.error = failure('ENOTFOUND');
+  answers.error = lookupFailure('ENOTFOUND');
   await expect(clock.run(ask('a'))).rejects.toMatchObject({ code: 'ENOTFOUND' });
-  answers.error = failure('EAI_AGAIN');
+  answers.error = lookupFailure('EAI_AGAIN');
   await expect(clock.run(ask('a'))).rejects.toMatchObject({ code: 'EAI_AGAIN' });
 });
