@@ -27,6 +27,7 @@ const NAMES: readonly string[] = [
     .filter((label) => label.length >= 12 && label.includes(' ')),
   ...['at rest', 'bare node.js', 'bare `copy`', 'lookup by invoice number', 'sums by partner', 'scrape takes'],
   ...['memory at its most', 'takeover after', 'restart after kill', 'from the feed to the table', 'redelivery'],
+  'without a content-length',
 ];
 
 /** Sentences of a page and rows of its tables, without code, targets of links, and goals. */
