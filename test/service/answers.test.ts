@@ -54,7 +54,15 @@ describe('a page as received', () => {
     [{ 'x-cache': 'MISS, HIT' }, WEEK_MS, { evidence: 'x-cache: hit', name: null }],
     [{ 'cache-status': 'edge; hit; ttl=30', age: '0' }, WEEK_MS, { evidence: 'cache-status: hit' }],
     [{ 'cf-cache-status': 'STALE', age: '99999999999' }, WEEK_MS, { evidence: 'cf-cache-status: hit' }],
+    [{ 'cache-status': 'origin; fwd=stale, edge; hit' }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cache-status': 'edge; hit=?1' }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cache-status': 'HIT' }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cache-status': ['shield; fwd=miss', 'edge; hit'] }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cache-status': 'edge; fwd=stale; fwd-status=503' }, WEEK_MS, { evidence: 'cache-status: hit' }],
+    [{ 'cache-status': 'edge; fwd=stale; fwd-status=304', age: '0' }, 1_000, null],
+    [{ age: '2147483648' }, WEEK_MS, { evidence: 'Age: 2147483648' }],
     [{ 'x-cache': 'RefreshHit from cloudfront', age: '0' }, 1_000, null],
+    [{ 'x-cache': 'TCP_REFRESH_HIT from squid', age: '0' }, 1_000, null],
     [{ 'x-cache': 'MISS', age: 'soon' }, 0, null],
   ] as const)('has its maximum age, and the cache that gave it, if it shows one: %j', async (headers, ageMs, cache) => {
     context.service.answer(reply(200, pageJson([]), headers));

@@ -98,7 +98,7 @@ export class ScriptedService {
   }
 }
 
-type Headers = Readonly<Record<string, string>>;
+type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 /** A whole response. Objects are sent as JSON. */
 export function reply(status: number, body: unknown = '', headers: Headers = {}): Answer {

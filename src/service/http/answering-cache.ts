@@ -6,7 +6,9 @@ import { header } from './body.js';
 const UNKNOWN_AGE_MS = 7 * 24 * 3_600_000;
 /** Headers in which caches state a hit (RFC 9211, and the usual ones before it). */
 const HIT_HEADERS = ['cache-status', 'x-cache', 'x-cache-status', 'x-proxy-cache', 'cf-cache-status'];
-const HIT = /(^|[^a-z])(hit|stale|updating)([^a-z]|$)/i;
+const HIT = /(^|[^a-z])(?<!refresh_)(hit|stale|updating)([^a-z]|$)/i;
+/** An old response for which the cache asked the service, which answered (RFC 9211). */
+const RENEWED = /fwd=stale(?=[^,]*;\s*fwd-status=(2\d\d|304))/gi;
 
 /** What a response states about caches. */
 export interface ResponseAge {
@@ -21,11 +23,13 @@ export interface ResponseAge {
  * they have just received; but the response may be that of an earlier request.
  */
 export function readResponseAge(response: Dispatcher.ResponseData): ResponseAge {
-  const stated = /^\d{1,9}$/.exec(header(response, 'age') ?? '')?.[0];
-  const age = Number(stated ?? 0);
-  const hit = HIT_HEADERS.find((name) => HIT.test(header(response, name) ?? ''));
+  const seconds = /^\d{1,10}$/.exec(header(response, 'age') ?? '')?.[0];
+  const age = Number(seconds ?? 0);
+  // A header may be repeated, by one cache after another.
+  const stated = (name: string) => [response.headers[name] ?? ''].flat().join().replaceAll(RENEWED, '');
+  const hit = HIT_HEADERS.find((name) => HIT.test(stated(name)));
   // Rounding may have cut off a second.
-  const statedMs = stated === undefined ? 0 : Math.min((age + 1) * 1000, UNKNOWN_AGE_MS);
+  const statedMs = seconds === undefined ? 0 : Math.min((age + 1) * 1000, UNKNOWN_AGE_MS);
   if (age === 0 && hit === undefined) return { ageMs: statedMs, cache: null };
   const evidence = age > 0 ? `Age: ${age}` : `${hit}: hit`;
   return { ageMs: age > 0 ? statedMs : UNKNOWN_AGE_MS, cache: { evidence, name: nameOf(response) } };
