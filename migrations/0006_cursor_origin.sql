@@ -12,6 +12,7 @@ UPDATE :"schema".feeds SET read_by_time_until = clock_timestamp() WHERE start_si
 COMMENT ON COLUMN :"schema".feeds.read_by_time_until IS 'Delivery time up to which the feed was last read without a cursor, by a time, which may leave out runs; null: never';
 
 -- Comments that were incomplete or hard to understand.
+COMMENT ON COLUMN :"schema".passes.complete_as_of IS 'data_complete_as_of of the feed when the pass began, or earlier if a cache repeated a page; becomes reconciled_as_of when it finishes. null or -infinity: it leaves reconciled_as_of unchanged; -infinity: because a cache repeated a page that was too old';
 COMMENT ON COLUMN :"schema".judged_runs.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';
 COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown has not been loaded yet or was given up, or the test mode is in doubt';
 COMMENT ON COLUMN :"reporting".runs.data IS 'Structured recognition result, every digit as sent; null: not loaded yet, missing or unusable, or the run failed';

@@ -1,3 +1,4 @@
+import { RECENT_PASS_OVERLAP_MS } from '../../src/core/recent-pass.js';
 import type { LastPass, NewPass, Pass, PassCommit, PassKind } from '../../src/sync/ports/index.js';
 import type { ModelFeed } from './model-feed.js';
 
@@ -14,7 +15,7 @@ export interface ModelPass {
   /** Whole milliseconds; identifies the pass together with its id. */
   readonly begunAt: number;
   /** `completeAsOf` of the feed when the pass began; null: it claims no such time. */
-  readonly completeAsOf: number | null;
+  completeAsOf: number | null;
   finishedAt: number | null;
   cancelled: boolean;
 }
@@ -45,7 +46,7 @@ function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { fi
 
 /** Returns whether a pass has read everything up to where the feed was complete when it began. */
 function isCompleted({ finishedAt, cancelled, completeAsOf }: ModelPass): boolean {
-  return finishedAt !== null && !cancelled && completeAsOf !== null;
+  return finishedAt !== null && !cancelled && completeAsOf !== null && completeAsOf > Number.NEGATIVE_INFINITY;
 }
 
 export function unfinishedPass(feed: ModelFeed, kind: PassKind): ModelPass | undefined {
@@ -59,7 +60,7 @@ export function passOf({ id, begunAt, kind, since, until, cursor, deliveredUpTo,
 /** Returns the last pass of a kind. The initial sync counts as a full pass. */
 export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number): LastPass | null {
   const passes = feed.passes.filter(
-    (pass) => pass.kind === kind && (pass.finishedAt === null || pass.cancelled || isCompleted(pass)),
+    (pass) => pass.kind === kind && (pass.finishedAt === null || pass.cancelled || pass.completeAsOf !== null),
   );
   const ended =
     passes.findLast((pass) => pass.finishedAt !== null || isOutdated(pass, feed)) ?? firstReading(feed, kind);
@@ -122,22 +123,38 @@ function hasGap({ cursor, origin }: ModelFeed, feedOrigin: string | null): boole
   return cursor !== null && origin !== feedOrigin;
 }
 
+/** The present, by the database's clock and by that of the process. */
+interface Times {
+  readonly now: number;
+  readonly monotonic: number;
+}
+
+/** Returns up to when a pass is complete if a cache repeated a page. */
+function completeBehindCache(completeAsOf: number, begunAt: number, cachedAt: number): number {
+  if (cachedAt >= completeAsOf) return completeAsOf;
+  return cachedAt >= begunAt - RECENT_PASS_OVERLAP_MS ? cachedAt : Number.NEGATIVE_INFINITY;
+}
+
 /** @param isEnd whether the pass ends with this page */
 export function movePass(
   feed: ModelFeed,
   row: ModelPass,
   commit: PassCommit,
-  { runsStored, isEnd, now }: { readonly runsStored: number; readonly isEnd: boolean; readonly now: number },
+  { runsStored, isEnd, now, monotonic }: { readonly runsStored: number; readonly isEnd: boolean } & Times,
 ): void {
   row.cursor = commit.to;
   if (commit.deliveredUpTo !== null && !(row.deliveredUpTo !== null && row.deliveredUpTo > commit.deliveredUpTo)) {
     row.deliveredUpTo = commit.deliveredUpTo;
+  }
+  if (commit.cachedAt !== null && row.completeAsOf !== null) {
+    row.completeAsOf = completeBehindCache(row.completeAsOf, row.begunAt, now - monotonic + commit.cachedAt);
   }
   row.entries += commit.entries;
   row.stored += runsStored;
   if (!isEnd) return;
   row.finishedAt = now;
   if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
+  if (row.completeAsOf === Number.NEGATIVE_INFINITY) return;
   if (row.kind !== 'recent') claimRange(feed, row, commit.feedOrigin);
   if (row.completeAsOf !== null) {
     feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
@@ -153,7 +170,8 @@ function continueAfterHistory(feed: ModelFeed, { cursor }: ModelPass): void {
 function claimRange(feed: ModelFeed, row: ModelPass, feedOrigin: string | null): void {
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
   if (row.kind === 'history') feed.startSince = row.since;
-  const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
+  const widenedAt = feed.filtersWidenedAt ?? Number.NEGATIVE_INFINITY;
+  const widenedSince = widenedAt >= row.begunAt || (row.completeAsOf !== null && row.completeAsOf < widenedAt);
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
   const byTimeUntil =
     feed.cursor === null ? Number.POSITIVE_INFINITY : (feed.readByTimeUntil ?? Number.NEGATIVE_INFINITY);

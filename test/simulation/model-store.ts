@@ -319,7 +319,8 @@ export class ModelStore implements FeedStore, ProcessStore {
     const pass = feed && passAt(feed, commit);
     if (!feed || !pass) return { kind: 'fenced' };
     const { counts, isEnd } = this.#write(commit, commit.end);
-    movePass(feed, pass, commit, { runsStored: counts.inserted + counts.updated, isEnd, now: this.now() });
+    const times = { now: this.now(), monotonic: this.#settings.monotonic() };
+    movePass(feed, pass, commit, { runsStored: counts.inserted + counts.updated, isEnd, ...times });
     return { kind: 'committed', counts, asOf: this.#asOf(feed), endClaimed: isEnd };
   }
 
@@ -428,7 +429,7 @@ export class ModelStore implements FeedStore, ProcessStore {
 
   #checkpoint(feed: ModelFeed, cursor: string | null, deliveredUpTo: Date | null): void {
     const last = feed.earlier.at(-1)?.notedAt ?? Number.NEGATIVE_INFINITY;
-    if (last >= this.now() - this.#settings.checkpointEveryMs && last <= this.now()) return;
+    if (Math.abs(this.now() - last) <= this.#settings.checkpointEveryMs) return;
     this.#note(feed, { cursor, notedAt: this.now(), deliveredUpTo, reason: 'checkpoint' });
   }
 

@@ -28,7 +28,7 @@ export function passCommit(
   entries: readonly string[] = [],
 ): PassCommit {
   const content = entries.length === 0 ? { batch: batchOf([]), quarantine: [] } : pageOf(entries);
-  const progress = { deliveredUpTo: null, entries: entries.length, feedOrigin: null, pace: null };
+  const progress = { deliveredUpTo: null, entries: entries.length, feedOrigin: null, pace: null, cachedAt: null };
   return { lease, id, begunAt, until, from: cursor, to: 'on', end: 'no', ...content, ...progress, ...over };
 }
 

@@ -37,6 +37,8 @@ export const HOUR_MS = 3_600_000;
 /** A duration that no history exceeds, and one that ends at once. */
 const LONG_MS = HOUR_MS;
 const OVER_MS = -1_000;
+/** Monotonic time before every other one. */
+const LONG_AGO_MS = -100_000 * HOUR_MS;
 const FAR_AHEAD = new Date('9999-01-01T00:00:00Z');
 
 /**
@@ -200,7 +202,12 @@ export class StoreHistory {
     const until = chance(0.95) ? found.until : this.#time();
     const to = pick([from, `cursor-${++this.#cursorsMade}`]);
     const end = chance(kind === 'history' ? 0.6 : 0.2) ? ('no' as const) : pick(['yes', 'ifNothingNew'] as const);
-    const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), pace: null };
+    const progress = {
+      deliveredUpTo: pick([null, this.#time()]),
+      entries: between(0, 5),
+      pace: null,
+      cachedAt: chance(0.1) ? LONG_AGO_MS : null,
+    };
     const feedOrigin = chance(0.7) ? (this.#origins.get(lease.feed) ?? null) : null;
     const commit = { lease, id, begunAt, until, from, to, end, ...this.#entries(), ...progress, feedOrigin };
     return { name: 'commitPass', args: [commit] };

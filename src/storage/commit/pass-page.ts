@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { PassCommit } from '../../sync/ports/index.js';
 import { timestamp } from '../connection/store-connection.js';
 import { paceColumns } from '../passes/passes.js';
@@ -20,7 +21,10 @@ import { storedEntries } from './entries.js';
  * was read by `since`.
  */
 export function passPage(tables: Tables, settings: CommitSettings, page: PassCommit): RawBuilder<CommitRow> {
-  const { lease, id, begunAt, from, to, until, end, feedOrigin, deliveredUpTo, entries, pace } = page;
+  const { lease, id, begunAt, from, to, until, end, feedOrigin, deliveredUpTo, entries, pace, cachedAt } = page;
+  // Unless the time of the database is known, the page counts as too old.
+  const cachedMs = cachedAt === null ? null : (settings.databaseClock.reachedAt(cachedAt) ?? 0);
+  const cached = sql`to_timestamp(${cachedMs}::double precision / 1000)`;
   return sql<CommitRow>`
 -- Locks the feed and the pass: if two processes run the same pass (a leader and a command), the second writes nothing.
 WITH locked AS MATERIALIZED (
@@ -47,6 +51,9 @@ moved AS (
     delivered_up_to = GREATEST(pass.delivered_up_to, ${timestamp(deliveredUpTo)}),
     entries = pass.entries + ${entries},
     stored = pass.stored + counts.inserted + counts.updated,
+    complete_as_of = CASE WHEN pass.complete_as_of > ${cached} THEN
+        CASE WHEN ${cached} >= pass.begun_at - ${RECENT_PASS_OVERLAP_MS} * interval '1 millisecond' THEN ${cached} ELSE '-infinity' END
+      ELSE pass.complete_as_of END,
     last_commit_at = clock_timestamp(),
     ${paceColumns(pace)},
     finished_at = CASE WHEN ${isEnd(sql`${end}::text`)} THEN clock_timestamp() END
@@ -59,13 +66,14 @@ moved AS (
 -- At the end of the pass: what it proves about the feed.
 claimed AS (
   UPDATE ${tables.feeds} AS feed SET
-    reconciled_as_of = GREATEST(feed.reconciled_as_of, moved.complete_as_of),
+    reconciled_as_of = GREATEST(feed.reconciled_as_of, NULLIF(moved.complete_as_of, '-infinity')),
     start_since = CASE WHEN moved.kind = 'history' THEN moved.since ELSE feed.start_since END,
     data_complete_as_of = moved.data_complete_as_of,
     cursor = CASE WHEN moved.is_by_time AND feed.resume_since IS NULL THEN moved.cursor ELSE feed.cursor END,
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
-      WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
+      WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at OR moved.complete_as_of = '-infinity'
+        OR moved.complete_as_of < feed.filters_widened_at THEN feed.complete_from
       WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL
         AND (feed.cursor IS NULL OR moved.has_gap OR moved.until < feed.read_by_time_until) THEN feed.complete_from
       -- A backfill must overlap with what is complete, to allow for differing clocks.

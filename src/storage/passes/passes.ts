@@ -10,8 +10,11 @@ const PASS = sql`pass.id::text, pass.begun_at AS "begunAt", pass.kind, pass.sinc
 /** For rows `pass` and `feed`: a full pass that began before the filters were widened has not read the runs they now include. */
 const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.filters_widened_at, '-infinity'))`;
 
-/** For a row of `passes`: the pass has read everything up to where the feed was complete when the pass began. */
-const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
+/**
+ * For a row of `passes`: the pass has read everything up to where the feed was complete when the pass began. It has not if a cache
+ * repeated a page that was too old (`-infinity`).
+ */
+const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of > '-infinity')`;
 
 /** Creates the engine's access to passes. */
 export function createPasses({ db, tables }: StoreConnection): PassStore {
@@ -30,7 +33,7 @@ export function createPasses({ db, tables }: StoreConnection): PassStore {
         WITH feed AS (SELECT * FROM ${tables.feeds} WHERE name = ${feed}),
         pass AS (
           SELECT id, kind, begun_at, finished_at FROM ${tables.passes}
-          WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
+          WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR complete_as_of IS NOT NULL)
           UNION ALL
           SELECT 0, 'full', created_at, GREATEST(end_reached_at,
             (SELECT finished_at FROM ${tables.passes} AS history WHERE history.feed = feed.name AND history.kind = 'history'))

@@ -111,6 +111,7 @@ export class PassPages extends Pages {
       ...{ lease: this.lease, id, begunAt, until, from, to, end: page.ending.claim },
       ...{ feedOrigin: this.#start.originBefore(page), pace: this.#pace, entries: page.items },
       deliveredUpTo: deliveredUpTo(page, until),
+      cachedAt: page.isCached ? page.polledAt : null,
     };
   }
 

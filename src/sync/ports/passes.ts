@@ -61,6 +61,11 @@ export interface PassMove extends Omit<FeedMove, 'freshness'> {
   readonly deliveredUpTo: Date | null;
   /** Entries of this page. */
   readonly entries: number;
+  /**
+   * Monotonic time of the request whose response a cache repeated; null: the service itself responded. The pass claims no later time,
+   * and nothing if the time is earlier than the pass began by more than recent passes overlap.
+   */
+  readonly cachedAt: number | null;
   readonly pace: ReadingPace | null;
 }
 

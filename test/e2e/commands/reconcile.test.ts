@@ -57,7 +57,7 @@ describe('reconcile', () => {
   const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
     setup.store.commitPass({
       ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([]), quarantine: [] },
-      ...{ end: 'no', feedOrigin: null, deliveredUpTo: null, entries: 0, pace: null },
+      ...{ end: 'no', feedOrigin: null, deliveredUpTo: null, entries: 0, pace: null, cachedAt: null },
       ...over,
     });
   const finish = async (kind: 'recent' | 'full') => {

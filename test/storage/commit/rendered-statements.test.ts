@@ -47,7 +47,7 @@ const empty = { batch: batchOf([]), quarantine: [] };
 const atEnd = { ...move, ...empty, to: 'a' };
 const pass = {
   ...{ id: '1', begunAt: new Date(0), until: new Date(0), end: 'no' as const },
-  ...{ feedOrigin: null, deliveredUpTo: null, entries: 2, pace: null },
+  ...{ feedOrigin: null, deliveredUpTo: null, entries: 2, pace: null, cachedAt: null },
 };
 
 test.each([

@@ -319,6 +319,50 @@ describe('a recent or full pass', () => {
     expect(await feedRow()).toMatchObject({ reconciled_as_of: new Date(reconciled) });
   });
 
+  it.each(['recent', 'full'] as const)('claims less or nothing when a cache repeated its pages (%s)', async (kind) => {
+    const { lease } = await take();
+    const { store } = setup;
+    await setup.rows(sql`UPDATE ${tables.feeds} SET complete_from = ${UNTIL}, data_complete_as_of = clock_timestamp()
+      WHERE name = ${current.name}`);
+    const before = await feedRow();
+    const read = async (...cachedForMinutes: readonly number[]) => {
+      await setup.rows(sql`DELETE FROM ${tables.passes} WHERE feed = ${current.name}`);
+      const pass = await begin(lease, kind, { completeAsOf: new Date() });
+      await store.readPosition(current.name); // as before each slice: tells the time of the database
+      for (const minutes of cachedForMinutes) {
+        const cachedAt = performance.now() - minutes * 60_000;
+        await store.commitPass(passCommit(lease, await next(kind), { cachedAt }));
+      }
+      await finishPass(setup, lease, await next(kind));
+      return { until: pass?.until, last: await store.readLastPass(current.name, kind) };
+    };
+    const old = await read(2, 11, 5);
+    expect(await feedRow()).toEqual(before);
+    expect(old.last?.completedUntil).toBeNull(); // so the next one begins where it began
+    expect(old.last?.endedMsAgo).toBeLessThan(60_000); // but it is not due yet
+    const young = await read(2, 5, 1);
+    expect(young.last?.completedUntil).toEqual(young.until);
+    const [row] = await setup.rows(sql<{ minutes: number }>`
+      SELECT extract(epoch FROM clock_timestamp() - reconciled_as_of)::double precision / 60 AS minutes
+      FROM ${tables.feeds} WHERE name = ${current.name}`);
+    expect(row?.minutes).toBeGreaterThanOrEqual(5);
+    expect(row?.minutes).toBeLessThan(7);
+  });
+
+  it('does not extend what is complete when a cache repeated a page from before the filters were widened', async () => {
+    const { lease } = await take();
+    const { store } = setup;
+    await setup.rows(sql`UPDATE ${tables.feeds} SET complete_from = ${UNTIL}, data_complete_as_of = clock_timestamp(),
+      filters_widened_at = clock_timestamp() - interval '1 minute' WHERE name = ${current.name}`);
+    const before = await feedRow();
+    await begin(lease, 'full', { completeAsOf: new Date() });
+    await store.readPosition(current.name);
+    const cachedAt = performance.now() - 2 * 60_000;
+    await store.commitPass(passCommit(lease, await next('full'), { cachedAt }));
+    await finishPass(setup, lease, await next('full'));
+    expect(await feedRow()).toMatchObject({ complete_from: before?.complete_from });
+  });
+
   it('is cancelled and begun again when the filters have widened and it is a full one', async () => {
     const { pass } = await unfinished('full');
     const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });

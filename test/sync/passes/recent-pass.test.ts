@@ -70,6 +70,28 @@ it('finds a skipped run when its delivery time is far in the future, and leaves 
   expect(found).toEqual([{ first: 1, later: 0 }]);
 });
 
+it('stores a skipped run, and claims only what it can, when a cache repeats pages of the pass', async () => {
+  const { clock, service, store, entry, follow } = setUp();
+  const readPage = service.readPage.bind(service);
+  let ageMs = HOUR_MS;
+  service.readPage = async (request, signal) => {
+    const page = await readPage(request, signal);
+    const isOfPass = 'since' in request.start && request.limit !== 1;
+    return isOfPass ? { ...page, ageMs, cache: { evidence: `Age: ${ageMs / 1000}`, name: null } } : page;
+  };
+  const reconciledAsOf = () => store.feeds.get('default')?.reconciledAsOf ?? null;
+  service.feed.push(entry({ scanId: 'read' }));
+  await follow(50_000);
+  service.feed.splice(0, 1, entry({ scanId: 'late' }));
+  await follow(3 * 60_000);
+  expect(store.rows.has('late')).toBe(true);
+  expect(reconciledAsOf()).toBeNull();
+  ageMs = 5 * 60_000;
+  await follow(3 * 60_000);
+  expect(reconciledAsOf()).toBeLessThanOrEqual(clock.now() - ageMs);
+  expect(reconciledAsOf()).toBeGreaterThan(clock.now() - ageMs - 3 * 60_000);
+});
+
 it('finds a skipped run when the answer sets the delivery times', async () => {
   const { service, store, clock, entry, follow } = setUp();
   const asStored = service.readPage.bind(service);

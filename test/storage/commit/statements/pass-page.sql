@@ -435,13 +435,16 @@ moved AS (
     delivered_up_to = GREATEST(pass.delivered_up_to, $42::timestamptz),
     entries = pass.entries + $43,
     stored = pass.stored + counts.inserted + counts.updated,
+    complete_as_of = CASE WHEN pass.complete_as_of > to_timestamp($44::double precision / 1000) THEN
+        CASE WHEN to_timestamp($45::double precision / 1000) >= pass.begun_at - $46 * interval '1 millisecond' THEN to_timestamp($47::double precision / 1000) ELSE '-infinity' END
+      ELSE pass.complete_as_of END,
     last_commit_at = clock_timestamp(),
-    entries_per_second = $44::double precision,
-    seconds_left = $45::double precision,
+    entries_per_second = $48::double precision,
+    seconds_left = $49::double precision,
     rate_measured_at = NULL,
-    finished_at = CASE WHEN ($46::text = 'yes' OR $47::text = 'ifNothingNew' AND NOT counts.brings_new) THEN clock_timestamp() END
+    finished_at = CASE WHEN ($50::text = 'yes' OR $51::text = 'ifNothingNew' AND NOT counts.brings_new) THEN clock_timestamp() END
   FROM held CROSS JOIN counts
-  WHERE pass.id = $48::bigint
+  WHERE pass.id = $52::bigint
   RETURNING pass.*, held.is_by_time, held.has_gap,
     CASE WHEN pass.finished_at IS NULL OR NOT held.is_by_time THEN held.data_complete_as_of END AS data_complete_as_of
 ),
@@ -449,13 +452,14 @@ moved AS (
 -- At the end of the pass: what it proves about the feed.
 claimed AS (
   UPDATE "scanfeed"."feeds" AS feed SET
-    reconciled_as_of = GREATEST(feed.reconciled_as_of, moved.complete_as_of),
+    reconciled_as_of = GREATEST(feed.reconciled_as_of, NULLIF(moved.complete_as_of, '-infinity')),
     start_since = CASE WHEN moved.kind = 'history' THEN moved.since ELSE feed.start_since END,
     data_complete_as_of = moved.data_complete_as_of,
     cursor = CASE WHEN moved.is_by_time AND feed.resume_since IS NULL THEN moved.cursor ELSE feed.cursor END,
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
-      WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at THEN feed.complete_from
+      WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at OR moved.complete_as_of = '-infinity'
+        OR moved.complete_as_of < feed.filters_widened_at THEN feed.complete_from
       WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL
         AND (feed.cursor IS NULL OR moved.has_gap OR moved.until < feed.read_by_time_until) THEN feed.complete_from
       -- A backfill must overlap with what is complete, to allow for differing clocks.
