@@ -80,7 +80,7 @@ export const FEED_VARIABLES = {
     'SCANFEED_PENDING_RETRY_INTERVAL',
     duration('100ms', '1h'),
     '30s',
-    'first pause before a pending result is retried; doubles up to 1h, and is one day after a week',
+    'first pause before a pending result is retried; doubles up to 1h. After a week it is one day',
   ),
   memoryBudgetBytes: defaulted(
     'SCANFEED_MEMORY_BUDGET',
