@@ -10,7 +10,7 @@ const SECOND = 1_000;
 
 function setUp() {
   const clock = new VirtualClock();
-  const { query, silent, answers } = systemLookups(clock, ADDRESS);
+  const { query, silent, answers } = systemLookups(clock, [ADDRESS]);
   const lookup = createLookup(query, clock);
   return { clock, silent, answers, ask: (name: string) => ask(lookup, name) };
 }

@@ -9,7 +9,7 @@ import { testCertificate } from '../support/certificate.js';
 import { pageJson } from '../support/entries.js';
 import { knowHost } from '../support/known-host.js';
 import { reply } from '../support/scripted-service.js';
-import { startSlowServer } from '../support/slow-handshake.js';
+import { startSlowForwarder } from '../support/slow-handshake.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 import { KEY, never, page, rejection, useService } from './harness.js';
 
@@ -355,9 +355,9 @@ describe('a dispatcher', () => {
   });
 
   it('connects to a name with two addresses when the handshake takes a second', async () => {
-    const body = pageJson([]);
-    const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
-    const slow = await startSlowServer(Buffer.from(head + body));
+    const slow = await startSlowForwarder(context.service.port);
+    await slow.slowDown();
+    context.service.answer(reply(200, pageJson([])));
     dispatcher = createDispatcher({ lookup: slow.lookup });
     const client = context.client({ dispatcher, allowHttp: true, baseUrl: `http://recognition.test:${slow.port}/v1` });
     expect(await client.readPage(page, never)).toMatchObject({ items: [] });

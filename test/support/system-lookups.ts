@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import type { VirtualClock } from './virtual-clock.js';
 
 /** The lookups of the operating system: two threads for a process. It gives up names whose servers are silent after a minute. */
-export function systemLookups(clock: VirtualClock, address: LookupAddress) {
+export function systemLookups(clock: VirtualClock, addresses: readonly LookupAddress[]) {
   const silent = new Set<string>();
   const answers = { asked: 0, error: null as Error | null };
   const waiting: (() => void)[] = [];
@@ -17,7 +17,7 @@ export function systemLookups(clock: VirtualClock, address: LookupAddress) {
     else next();
     if (silent.has(name)) throw lookupFailure('EAI_AGAIN');
     if (answers.error !== null) throw answers.error;
-    return [address];
+    return addresses;
   };
   return { query, silent, answers };
 }

@@ -7,7 +7,7 @@ import { connectError } from '../../../src/storage/connection/connect-errors.js'
 import { openDatabase } from '../../../src/storage/connection/pool.js';
 import { knowHost } from '../../support/known-host.js';
 import { settingsWith } from '../../support/settings.js';
-import { startSlowServer } from '../../support/slow-handshake.js';
+import { startSlowForwarder } from '../../support/slow-handshake.js';
 
 const PASSWORD = 'canary-password';
 const HOUR = 3_600_000;
@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 /** Starts a server that accepts connections and sends only `answer`, after the first bytes of the client. */
-async function startSilentServer(answer = '') {
+async function startSilentServer(answer: string | Uint8Array = '') {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket.on('error', () => {}));
@@ -160,8 +160,10 @@ it('connects to a name with two addresses when the handshake takes a second', as
   const refusal = Buffer.from('SFATAL\0C28P01\0Mno\0\0');
   const length = Buffer.alloc(4);
   length.writeInt32BE(refusal.length + 4);
-  const slow = await startSlowServer(Buffer.concat([Buffer.from('E'), length, refusal]));
+  const { port } = await startSilentServer(Buffer.concat([Buffer.from('E'), length, refusal]));
+  const slow = await startSlowForwarder(port);
   undos.push(slow.stop);
+  await slow.slowDown();
   const connection = { ...connectionTo(slow.port, 'sslmode=disable'), host: 'database.test', lookup: slow.lookup };
   const database = openDatabase({ connection, maxConnections: 1 });
   undos.push(database.close);

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { ServiceClient } from '../../../src/service/client.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+import type { Freshness } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -21,9 +22,11 @@ async function read({ feeds, ...config }: Reading, announced: boolean) {
   const budget = createMemoryBudget(BUDGET);
   const stop = new AbortController();
   let reserved = 0;
+  /** Claims made while runs were missing that all the feeds list. */
+  const early: Date[] = [];
   const follow = async () => {
     const service = new ServiceClient({ baseUrl: line.url, apiKey: 'key' });
-    const store = new ModelStore(systemClock.monotonic);
+    const store = new ModelStore(systemClock.now, { monotonic: systemClock.monotonic });
     const isComplete = () =>
       store.rows.size === config.runs && [...store.rows.values()].every(({ pending }) => pending === null);
     const stored = new Promise<void>((resolve) => {
@@ -31,7 +34,11 @@ async function read({ feeds, ...config }: Reading, announced: boolean) {
         reserved = Math.max(reserved, budget.reservedBytes);
         if (isComplete()) resolve();
       };
-      const parts = { service, store, budget, observer: silentObserver({ committed }), clock: systemClock };
+      const freshness = ({ dataCompleteAsOf }: Freshness) => {
+        if (dataCompleteAsOf !== null && store.rows.size < config.runs) early.push(dataCompleteAsOf);
+      };
+      const observer = silentObserver({ committed, freshness });
+      const parts = { service, store, budget, observer, clock: systemClock };
       void syncFeed(engineContext(parts), stop.signal);
     });
     await stored;
@@ -41,6 +48,7 @@ async function read({ feeds, ...config }: Reading, announced: boolean) {
   const traffic = { ...line.traffic, reserved };
   stop.abort();
   await Promise.all(services.map((service) => service.close()));
+  expect(early).toEqual([]);
   return traffic;
 }
 
