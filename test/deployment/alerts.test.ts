@@ -597,7 +597,7 @@ describe('the alerts of the chart', () => {
           'Stalled',
           ['critical'],
           'The feed is not being polled, and no failure explains it',
-          'No poll of the feed invoices has succeeded yet, and no failure is being retried: the sync loop hangs, or another process leads it and does nothing.',
+          'No poll of the feed invoices has succeeded yet, and no failure is being retried: the sync loop hangs, or another process leads the feed and does nothing.',
         ),
         said(
           'LagHigh',

@@ -66,8 +66,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: scanfeed is not running, or keeps restarting
         description: >-
-          Prometheus finds no scanfeed process for {{ include "scanfeed.alertFeed" "any feed" }}, or it
-          keeps restarting: it is not running, it crashes, or Prometheus cannot reach it.
+          Prometheus finds no scanfeed process for {{ include "scanfeed.alertFeed" "any feed" }}, or the
+          process keeps restarting: it is not running, it crashes, or Prometheus cannot reach it.
         runbook_url: {{ $runbooks }}/ScanfeedDown.md
     {{- end }}
     {{- end }}
@@ -85,7 +85,7 @@ the lowest value, backlogs the highest, and events the sum.
         summary: The feed is not being polled, and no failure explains it
         description: >-
           {{`{{ if gt $value 1e9 }}No poll of the feed {{ $labels.feed }} has succeeded yet{{ else }}The last successful poll of the feed {{ $labels.feed }} was {{ $value | humanizeDuration }} ago{{ end }}`}},
-          and no failure is being retried: the sync loop hangs, or another process leads it and does nothing.
+          and no failure is being retried: the sync loop hangs, or another process leads the feed and does nothing.
         runbook_url: {{ $runbooks }}/ScanfeedStalled.md
     {{- end }}
     {{- end }}
