@@ -102,7 +102,7 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   const onMoved = (names: readonly string[], ms: number) => {
     const remedy =
       'the new file takes effect after the stated seconds without a change; if the move is not intended, correct the file before then';
-    logger.warn('feeds move, waiting', { feeds: names, seconds: ms / 1000, remedy });
+    logger.warn('delaying the move of feeds', { feeds: names, seconds: ms / 1000, remedy });
   };
   follow(source.file);
   if (source.changes === null) return;

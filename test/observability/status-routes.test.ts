@@ -148,7 +148,7 @@ describe('a process with many feeds', () => {
   test('answers 404 with a hint when no feed of that name runs', async () => {
     const get = await use(three());
     for (const path of ['feeds/unknown', 'feeds/A', 'feeds/kanzlei_ost', 'feeds/constructor/status.json']) {
-      expect(await get(path)).toMatchObject({ status: 404, body: 'no such feed runs; see / for all feeds\n' });
+      expect(await get(path)).toMatchObject({ status: 404, body: 'no such feed is running; see / for all feeds\n' });
     }
     for (const path of [
       'feeds',

@@ -46,7 +46,7 @@ export function statusRoute(path: string, single: boolean): StatusRoute | undefi
   if (of === undefined) return undefined;
   return (context) => {
     const feed = context.feeds().find(({ name }) => single || name === of.name);
-    if (feed === undefined) return textAnswer(404, 'no such feed runs; see / for all feeds');
+    if (feed === undefined) return textAnswer(404, 'no such feed is running; see / for all feeds');
     return of.json === undefined ? pageOf(feed, context) : jsonAnswer(feed.report());
   };
 }

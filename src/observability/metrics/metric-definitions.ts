@@ -67,9 +67,9 @@ export const HELP = {
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
   scanfeed_last_delivery_timestamp_seconds:
     'Latest delivery time up to which the feed was read, service clock; 0 while unknown',
-  scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
+  scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals plus the request timeout',
   scanfeed_leader: '1 while this process leads the feed',
-  scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error; only then',
+  scanfeed_failing: '1 while a stage fails and is retried, with the kind of its last error; otherwise absent',
   scanfeed_initial_sync_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
     'Entries read per second by a pass, or by the feed while it catches up; 0 after a minute without a page',

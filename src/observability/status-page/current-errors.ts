@@ -10,7 +10,7 @@ export function renderCurrentErrors({ currentErrors, stuckSince }: StatusReport,
     stuckSince === null
       ? []
       : [
-          `<li><strong>The cursor does not advance</strong><br>The cursor that the service returns is missing, does not move or repeats. Its entries are stored, and the position is polled again every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}${runbookLink('ScanfeedLagHigh', root)}</li>`,
+          `<li><strong>The cursor does not advance</strong><br>The cursor that the service returns is missing, does not move or repeats. The entries are stored, and the position is polled again every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}${runbookLink('ScanfeedLagHigh', root)}</li>`,
         ];
   const items = currentErrors.map(
     ({ stage, kind, message, held, runbook, since, failures, nextTryAt }) =>

@@ -36,7 +36,7 @@ const DOCUMENT: readonly FixedColumn[] = [
     'ocr_confidence',
     'Overall recognition confidence as sent, on a scale that the service does not define; null: none was sent',
   ),
-  run('result_state', 'complete; or pending: the fields are not loaded and null, or the test mode is unknown'),
+  run('result_state', 'complete; or pending: the fields are null until they are loaded, or the test mode is unknown'),
 ];
 const HISTORY: readonly FixedColumn[] = [
   run('superseded_at', 'When the higher revision was stored, clock of this database'),

@@ -91,7 +91,7 @@ async function startDaemon(env: Setup['env']) {
   const untilFollowed = async () => {
     await once(watcher, 'look'); // which reads it as it is now, perhaps for the first time
     await once(watcher, 'look'); // so that has been followed, or is held
-    const moves = lines.filter(({ message }) => message === 'feeds move, waiting').length;
+    const moves = lines.filter(({ message }) => message === 'delaying the move of feeds').length;
     if (moves === held) return;
     held = moves;
     // A minute, at every look.
