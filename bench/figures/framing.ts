@@ -37,7 +37,7 @@ export const framing: Figure = {
   name: 'framing',
   title: 'Responses without a Content-Length',
   method:
-    'A daemon with the default settings and the options for 256 MiB reads from a service over a line of 40 MB/s, or of the bandwidth that the row names. Time runs from its start until all results are stored. Everything is read twice: once with a Content-Length in each response, and once in chunks, which is how a compressing proxy sends them.',
+    'A daemon with the default settings and the options for 256 MiB reads from a service over a line of 40 MB/s, or of the bandwidth that the row names. Time runs from its start until all results are stored. Everything is read twice: once with a Content-Length in each response (*announced*), and once in chunks, which is how a compressing proxy sends them. A request is *cancelled* if the daemon closes its connection before the response ends.',
   onDemand: true,
   measure: async ({ quick, scope, note }) => {
     const server = await startServer(scope);
