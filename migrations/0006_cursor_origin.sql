@@ -23,14 +23,14 @@ COMMENT ON COLUMN :"reporting".productive_runs.data IS 'Structured recognition r
 COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete, because productive runs have their full result';
 COMMENT ON COLUMN :"reporting".runs.test_mode_revision IS 'Highest revision that contains partnerTestMode, from which partner_test_mode is taken; null: no revision contains it, and partner_test_mode is false';
 COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored unchanged. The content is not shown here. Open entries are missing from runs';
-COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored after a repair, this is the original; replayed: stored later; discarded: by an operator, or because a newer revision was stored';
-COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: the content was deleted because it was older than the retention';
+COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored after a repair, this is the original; replayed: stored later; discarded: by an operator, because a newer revision was stored, or because the content was erased or expired';
+COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: the content was erased or expired';
 COMMENT ON COLUMN :"reporting".changes.change IS 'stored: for the first time; updated: changed since, and productive now; withdrawn: changed since, and not productive now (whether or not it was productive before); deleted: erased or expired';
 COMMENT ON COLUMN :"reporting".productive_runs.status IS 'completed, because failed runs are not productive';
 COMMENT ON COLUMN :"reporting".productive_runs.environment IS 'prod, because test runs are not productive';
 COMMENT ON COLUMN :"reporting".productive_runs.partner_test_mode IS 'false, because runs of partners in test mode are not productive';
 COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'null, because productive runs have their full result';
 COMMENT ON VIEW :"reporting".deleted_runs IS 'Deleted runs, which readers should delete too. When a later revision of an expired run is stored, the run is in runs instead';
-COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Remember the highest change_seq that you have processed. Read the rows with a higher one in ascending order, and replace your copy of each run by what the views show now';
+COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Remember the highest change_seq that you have processed. Read the rows with a higher one in ascending order, and replace your copy of each run with what the views show now';
 COMMENT ON COLUMN :"reporting".sync_status.runs_with_earlier_test_mode IS 'Number of completed runs of this feed in the productive environment whose test mode comes from an earlier revision, because the stored revision does not state it';
-COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits reached by typed views (counted for all feeds together): 500 fields of a view, 50 views of a document type, 2,000 views of all types together. Further fields are only in other_fields or JSON columns, and further types have no view';
+COMMENT ON COLUMN :"reporting".sync_status.full_views IS 'Number of limits reached by typed views (counted for all feeds together): 500 columns for fields in a view, 50 views of a document type, 2,000 views of all types together. Further fields are only in other_fields or JSON columns, and further types have no view';
