@@ -35,7 +35,7 @@ export function filtersOf(query: FeedQuery): FeedFilters {
 }
 
 function startOf({ cursor, since }: FeedQuery): FeedStart {
-  requireArgument(cursor == null || since == null, 'cursor and since exclude each other');
+  requireArgument(cursor == null || since == null, 'cursor and since cannot be combined');
   if (cursor != null) return { cursor };
   return since == null ? { beginning: true } : { since: dateOf(since) };
 }

@@ -91,7 +91,7 @@ export class Reader {
     const given = this.env[variable.name];
     if (!given) return null;
     if (!variable.secret && isServiceLink(variable.name, given)) {
-      this.warnings.push(`${variable.name} was set by Kubernetes for a service of that name and is ignored`);
+      this.warnings.push(`${variable.name} was set by Kubernetes for one of its Services and is ignored`);
       return null;
     }
     return given;

@@ -45,5 +45,5 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
 
 async function completeFrom({ feeds, feed: { name } }: FeedCommandContext): Promise<string> {
   const from = (await feeds.find(name))?.completeFrom ?? null;
-  return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : formatTime(from)} on.\n`;
+  return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : formatTime(from)}.\n`;
 }

@@ -11,8 +11,8 @@ import { checkService } from '../doctor/service-checks.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
 
 const examples = `
-Reads one entry of the feed and the database, and writes nothing. The exit code
-is 0 if no check fails (warnings are not failures), otherwise 1.
+Reads one entry of the feed, reads the database, and writes nothing. The exit
+code is 0 if no check fails (warnings are not failures), otherwise 1.
 
 Examples:
   $ scanfeed doctor

@@ -75,8 +75,8 @@ async function forget(name: string, options: Given, io: CommandProcess): Promise
 }
 
 function planOf(name: string, feed: FeedRow | undefined, fate: string): string {
-  const readTo = feed?.lastDeliveredAt?.toISOString() ?? 'nothing yet';
-  return `Feed ${name}${feed === undefined ? ', already forgotten' : ` of ${feed.baseUrl}\n  read up to: ${readTo}`}
+  if (feed === undefined) return `Feed ${name}, already forgotten\n  ${fate}\n`;
+  return `Feed ${name} of ${feed.baseUrl}\n  read up to: ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}
   ${fate}
 Its position, earlier positions and passes will be deleted. If it is started
 again under this name, it begins at SCANFEED_START.

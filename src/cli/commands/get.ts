@@ -28,7 +28,7 @@ Examples:
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e | jq .data
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --markdown >invoice.md
-  Store it in the database, also while a daemon is running:
+  Store it in the database, even while a daemon is running:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
 
 export function register(program: Command, io: CommandProcess = thisProcess): void {

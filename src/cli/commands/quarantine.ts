@@ -17,7 +17,7 @@ import { type Column, table } from '../terminal/table.js';
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('quarantine')
-    .description('List, show, replay or discard entries that could not be stored, or accept many.')
+    .description('List, show, replay or discard entries that could not be stored, or let a feed continue without them.')
     .addHelpText('afterAll', examples);
   const listing = command
     .command('list')

@@ -80,7 +80,7 @@ export async function readSchemaSettings(io: CommandProcess, feed?: string): Pro
   const [settings, ...others] = schemas;
   if (settings === undefined) throw new CommandFailure('the feeds file lists no feed');
   if (others.length === 0) return settings;
-  throw new CommandFailure('the feeds have different schemas: name a feed of the schema with --feed', EXIT.usage);
+  throw new CommandFailure('the feeds have different schemas: --feed chooses the schema of a feed', EXIT.usage);
 }
 
 /** Returns the settings of schemas and, if no feed has it, of the schema of the processes, whose reports nobody needs. */

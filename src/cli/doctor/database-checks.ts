@@ -215,7 +215,7 @@ async function checkSurroundings(context: DatabaseContext): Promise<Result> {
   if (!knowsZone) return failing(unknownTimeZone(zone).message);
   if (refreshes.length > 0) {
     return warning(
-      'the host sorts text in another order than when the indexes were built. Indexes of scanfeed do not depend on this order, but other indexes of this database miss rows; run this as the owner of the database',
+      'the host sorts text in another order than when the indexes were built. Indexes of scanfeed do not depend on this order, but other indexes of this database may miss rows; run this as the owner of the database',
       [`REINDEX DATABASE ${quoted(server.database)}`, ...refreshes],
     );
   }

@@ -18,7 +18,7 @@ import { ok, type Result, warning } from './finding.js';
 /** Maximum number of privileges, roles or views that a finding names. */
 const NAMED = 4;
 /** The runs whose values are counted. */
-const COUNTED = `in the latest runs of each type, at most ${BATCH.runs} and ${BATCH.bytes / 2 ** 20} MiB`;
+const COUNTED = `in the latest runs of each type, at most ${BATCH.runs} runs and ${BATCH.bytes / 2 ** 20} MiB`;
 
 interface ReportsContext {
   readonly connection: StoreConnection;
@@ -70,7 +70,7 @@ export async function checkTypedViews({ connection }: ReportsContext): Promise<R
   const remedy = unfit.length > NAMED ? `; to see all columns of a view, run \`scanfeed sql "${all}"\`` : '';
   const problems = [
     ['these views have reached the limit, so further fields are only in other_fields or JSON columns', findFull(views)],
-    [`these columns had values of another type, which are null and named in unfit_fields (counted ${COUNTED})`, unfit],
+    [`values of another type are null in these columns, which unfit_fields names (counted ${COUNTED})`, unfit],
   ] as const;
   const found = problems.filter(([, names]) => names.length > 0).map(([text, names]) => `${text}: ${named(names)}`);
   if (found.length > 0) return warning(found.join('; ') + remedy);

@@ -66,7 +66,7 @@ export async function readJson(
 
 /** Returns the error for a response with more JSON values than fit into memory. They were not created. */
 function tooManyValues(status: number, { values, bytes }: TooManyValues): ServiceError {
-  const message = `the service returned ${status} with ${values} JSON values outside of results (${bytes} bytes), too many for the memory; ask its operators what changed, or give scanfeed more memory`;
+  const message = `the service returned ${status} with ${values} JSON values besides the results (${bytes} bytes), too many for the memory; ask its operators what changed, or give scanfeed more memory`;
   return new ServiceError('too_many_values', 'hold', message, { status });
 }
 

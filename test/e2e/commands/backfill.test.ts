@@ -57,7 +57,7 @@ test('shows the result of the running daemon, which stores missing runs without 
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Requested a backfill from \S+Z to \S+Z\.\n\d/);
   expect(stdout).toContain(`${all.length} entries read, 3 runs stored that were missing, older or less complete.`);
-  expect(stdout).toContain('is complete from the beginning on.');
+  expect(stdout).toContain('is complete from the beginning.');
   expect(await runs()).toEqual(all);
   expect(await cursor()).toBe(before);
   expect(daemon.logged('finished backfill')).toMatchObject([{ stored: 3 }]);

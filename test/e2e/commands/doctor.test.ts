@@ -421,7 +421,7 @@ describe('doctor checks of the database', () => {
     await commit('offer', 0, Array(60).fill(number));
     await commit('order', 52, Array(248).fill(number));
     expect((await refresh(setup)).failed).toEqual([]);
-    const counted = 'in the latest runs of each type, at most 250 and 1 MiB';
+    const counted = 'in the latest runs of each type, at most 250 runs and 1 MiB';
     const views = async () => (await examine())['typed views'];
     expect(await views()).toMatchObject({
       outcome: 'ok',
@@ -437,7 +437,7 @@ describe('doctor checks of the database', () => {
     await commit('order', 0, Array(52).fill({ betrag: 'neun' }));
     const found = {
       outcome: 'warning',
-      message: `these columns had values of another type, which are null and named in unfit_fields (counted ${counted}): document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1)`,
+      message: `values of another type are null in these columns, which unfit_fields names (counted ${counted}): document_offer.betrag (3), document_order.betrag (2), document_offer_zeilen.menge (2), document_offer.kunde_name (1)`,
     };
     expect(await views()).toMatchObject(found);
     await setup.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
