@@ -26,3 +26,8 @@ export function timestamp(time: Date | null): RawBuilder<Date> {
 export async function withoutJit(transaction: QueryExecutorProvider): Promise<void> {
   await sql`SET LOCAL jit = off`.execute(transaction);
 }
+
+/** For the rest of a transaction that changes a table or view: later statements on it wait as long as it waits for earlier ones. */
+export async function limitLockWaits(transaction: QueryExecutorProvider, seconds: number): Promise<void> {
+  await sql`SET LOCAL lock_timeout = ${sql.lit(`${seconds}s`)}`.execute(transaction);
+}

@@ -2,15 +2,15 @@ import { sql } from 'kysely';
 import { classifyError } from '../../core/errors.js';
 import { groupBy } from '../../core/group-by.js';
 import { DatabaseError, sqlstateOf } from '../connection/errors.js';
-import type { StoreConnection } from '../connection/store-connection.js';
+import { limitLockWaits, type StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
 import type { DefinedView } from './stored-rows.js';
 import { findForeignViews, readReportViews } from './stored-views.js';
 import { readRareShapes } from './value-shapes.js';
 import { viewDefinition } from './view-definition.js';
 
-/** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
-const LOCK_WAIT = '500ms';
+/** Maximum time to wait for reports that read the view, seconds. */
+const LOCK_WAIT_SECONDS = 0.5;
 /** SQLSTATE of a change by a role that is not the owner. */
 const REFUSED = '42501';
 
@@ -73,7 +73,7 @@ function buildView(
   readerRole: string | null,
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
-    await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
+    await limitLockWaits(tx, LOCK_WAIT_SECONDS);
     const { rows: locked } = await sql`
       SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${builtAs}
       FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);

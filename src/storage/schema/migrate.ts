@@ -1,5 +1,5 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
-import type { StoreConnection } from '../connection/store-connection.js';
+import { limitLockWaits, type StoreConnection } from '../connection/store-connection.js';
 import { quoted, type Tables } from '../tables/schema.js';
 import { inspectSchema } from './check-schema.js';
 import type { Migration } from './read-migrations.js';
@@ -8,6 +8,9 @@ import type { Migration } from './read-migrations.js';
  * Key of the advisory lock that release 0.1.0 takes for the migrations of any schema; with a schema's name, the seed of its key.
  */
 const MIGRATION_LOCK = 7_262_173_001;
+
+/** Maximum time to wait for transactions that have used a table or view, seconds: longer than an ordinary commit takes. */
+const LOCK_WAIT_SECONDS = 3;
 
 /** The table of applied migrations. */
 const LEDGER = `
@@ -27,7 +30,8 @@ const LEDGER = `
 
 /**
  * Applies missing migrations in one transaction, under a lock of the transaction, so that several processes can start at once,
- * even through PgBouncer. Returns the applied migrations. Also repairs the functions of a renamed schema.
+ * even through PgBouncer. Returns the applied migrations. Rejects with `lock_timeout`, to be tried again, if an open transaction has used
+ * one of the tables. Also repairs the functions of a renamed schema.
  */
 export async function migrate(
   connection: StoreConnection,
@@ -39,6 +43,7 @@ export async function migrate(
   const { db, tables } = connection;
   return db.transaction().execute(async (tx) => {
     await lockMigrations(tx, tables);
+    await limitLockWaits(tx, LOCK_WAIT_SECONDS);
     await createSchema(tx, tables.schema);
     await createSchema(tx, tables.reportingSchema);
     await sql.raw(withNames(LEDGER, tables)).execute(tx);

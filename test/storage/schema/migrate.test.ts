@@ -183,6 +183,21 @@ describe('the upgrade to leases of processes', () => {
       });
     }));
 
+  it('is tried again later when a report reads the tables, so that commits need not wait for the report', () =>
+    withDatabase(async (database) => {
+      const { migrations } = await followedBefore(database);
+      const { connection, sql: db } = database;
+      await db.transaction().execute(async (report) => {
+        await sql`SELECT FROM ${tables.feeds}`.execute(report);
+        const migrating = migrate(connection, migrations).catch((error: unknown) => error);
+        await untilWaiting(db, 1);
+        const committing = sql`UPDATE ${tables.feeds} SET cursor = 'committed'`.execute(db);
+        expect(await migrating).toMatchObject({ kind: 'lock_timeout', action: 'retry' });
+        await committing;
+      });
+      expect(await migrate(connection, migrations)).toMatchObject([{ version: 4 }, { version: 5 }, { version: 6 }]);
+    }));
+
   it('waits for a commit of the process that leads a feed, and keeps it', () =>
     withDatabase(async (database) => {
       const { migrations } = await followedBefore(database);
