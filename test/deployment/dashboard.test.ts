@@ -48,7 +48,7 @@ const labelsOf = (feed: string | null) => (feed === null ? {} : { feed });
 
 /** Every series that the daemon exports, as text, and their names. @param feed null: several feeds */
 async function exported(feed: string | null = 'invoices') {
-  const text = await everythingOccurred({ labels: labelsOf(feed), nodeMetrics: true });
+  const text = await everythingOccurred({ labels: labelsOf(feed) });
   const names = [...text.matchAll(/^# TYPE (\w+) (\w+)/gm)].flatMap(([, name = '', type]) =>
     type === 'histogram' ? ['bucket', 'count', 'sum'].map((part) => `${name}_${part}`) : [name],
   );

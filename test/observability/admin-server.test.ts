@@ -276,7 +276,9 @@ describe('the admin server', () => {
   test.each(['/metrics', '/livez', '/status.json', '/'])(
     'answers HEAD %s like GET but without a body',
     async (path) => {
-      const { get } = await start();
+      const { metrics } = testMetrics();
+      const rendered = metrics.exposition();
+      const { get } = await start({ metrics: { ...metrics, exposition: () => rendered } });
       const [whole, head] = [await get(path), await get(path, 'HEAD')];
       expect(head.body).toBe('');
       expect(head.status).toBe(200);

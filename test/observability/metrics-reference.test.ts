@@ -68,7 +68,7 @@ describe('docs/metrics.md', () => {
 
   // The library offers fewer of them on other systems.
   test.runIf(process.platform === 'linux')('lists the metrics of Node and the process', async () => {
-    const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
+    const { text } = await testMetrics().metrics.exposition();
     const live = [...text.matchAll(/^# TYPE ((?:nodejs|process)_\w+) (\w+)$/gm)].map(
       ([, name, type]) => `${name} ${type}`,
     );

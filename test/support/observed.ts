@@ -77,7 +77,7 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const log = recordingLogger();
   const failures = createFailureLog<Stage>({ logger: log.logger, clock });
   const passes = createPassTracker(log.logger, clock);
-  const given = { labels: { feed: 'invoices' }, version: '1.2.3', monotonic, nodeMetrics: false, ...options };
+  const given = { labels: { feed: 'invoices' }, version: '1.2.3', monotonic, ...options };
   const ofProcess = createMetrics(given);
   const metrics = { ...ofProcess, ...ofProcess.addFeed(given.labels.feed ?? 'first', { state, failures, passes }) };
   const sample = async (series: string) => {

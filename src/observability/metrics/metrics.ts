@@ -28,20 +28,18 @@ export interface MetricsOptions {
   readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
   /** Returns the number of invalid entries in the feeds file. Called at each scrape. */
   readonly invalidFeeds?: () => number;
-  /** Whether to collect the metrics of Node and the process as well, until the process ends. Default true. */
-  readonly nodeMetrics?: boolean;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
 export type FeedMetrics = ReturnType<Metrics['addFeed']>;
 
 /**
- * Creates the metrics of the process, in a registry of their own. No method throws; unknown label values are counted as
- * `other`.
+ * Creates the metrics of the process and of Node, in a registry of their own. No method throws; unknown label values are
+ * counted as `other`.
  */
 export function createMetrics(options: MetricsOptions) {
   const { labels, version, monotonic } = options;
-  const instruments = createInstruments(labels, { nodeMetrics: options.nodeMetrics ?? true });
+  const instruments = createInstruments(labels);
   const { gauge, counter, histogram } = instruments;
 
   const feeds = new Map<string, FeedFigures>();

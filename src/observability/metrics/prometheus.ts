@@ -11,18 +11,14 @@ export interface Sample<L extends string = string> {
 export type Instruments = ReturnType<typeof createInstruments>;
 
 /**
- * Creates the metrics of one registry. Only this file uses the Prometheus library.
+ * Creates the metrics of one registry, with those of Node and the process. Only this file uses the Prometheus library.
  * @param labels of every metric
- * @param nodeMetrics whether to collect the metrics of Node and the process as well, until the process ends
  */
-export function createInstruments(
-  labels: Readonly<Record<string, string>>,
-  { nodeMetrics }: { readonly nodeMetrics: boolean },
-) {
+export function createInstruments(labels: Readonly<Record<string, string>>) {
   const registry = new Registry();
   registry.setDefaultLabels(labels);
   const definition = (name: Name) => ({ name, help: HELP[name], registers: [registry] });
-  if (nodeMetrics) collectNodeMetrics(registry);
+  collectNodeMetrics(registry);
   return {
     /** @param collect returns its series; called at each scrape */
     gauge<L extends string>(name: Name, labelNames: readonly L[], collect: () => readonly Sample<L>[]): void {
