@@ -1,5 +1,4 @@
 // Loaded only if traces are exported: its packages take time and memory.
-import type { LookupFunction } from 'node:net';
 import { ROOT_CONTEXT, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
@@ -26,8 +25,6 @@ export interface TracerOptions {
   readonly ratio: number;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Looks up the host name of the collector. Default: that of the process. */
-  readonly lookup?: LookupFunction;
 }
 
 /**
@@ -36,9 +33,9 @@ export interface TracerOptions {
  * the collector does not take are dropped.
  */
 export function createOtlpTracer(options: TracerOptions): PageTracer {
-  const { version, ratio, logger, clock, lookup = lookupHost } = options;
+  const { version, ratio, logger, clock } = options;
   const lines = createThrottledLines(logger, clock);
-  const exporter = reportFailures(openExporter(lookup), (spans, reason) =>
+  const exporter = reportFailures(openExporter(), (spans, reason) =>
     lines.add('warn', 'dropped spans: collector unavailable', { spans }, () => ({ reason })),
   );
   const provider = new TracerProvider({
@@ -61,13 +58,13 @@ export function createOtlpTracer(options: TracerOptions): PageTracer {
 }
 
 /** Opens the exporter that the variables describe, whose connections are opened like all others of the process. */
-function openExporter(lookup: LookupFunction): SpanExporter {
+function openExporter(): SpanExporter {
   const { agentFactory } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {});
   return new OTLPTraceExporter({
     httpAgentOptions: async (protocol) => {
       const agent = await agentFactory(protocol);
       const { createConnection } = agent;
-      const attempts = { lookup, autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS };
+      const attempts = { lookup: lookupHost, autoSelectFamilyAttemptTimeout: ATTEMPT_TIMEOUT_MS };
       return Object.assign(agent, {
         createConnection: (...[to, onCreated]: Parameters<typeof createConnection>) =>
           createConnection.call(agent, { ...to, ...attempts }, onCreated),
