@@ -1,14 +1,11 @@
 import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { type AddressInfo, connect, createServer, Server } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { constants } from 'node:os';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import {
-  type AdminServer,
-  type AdminServerOptions,
-  startAdminServer,
-} from '../../src/observability/admin/admin-server.js';
+import { type AdminServerOptions, startAdminServer } from '../../src/observability/admin/admin-server.js';
 import { createLiveness, livenessOf } from '../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
@@ -44,6 +41,7 @@ const REPORT: StatusReport = {
 /** A feed without charts. */
 const shownFeed = (report: StatusReport) => ({ name: report.feed, report: () => report, recent: () => [] });
 
+type AdminServer = ReturnType<typeof startAdminServer>;
 const running = new Set<AdminServer>();
 afterEach(async () => {
   await Promise.all([...running].map((server) => server.close()));
@@ -85,15 +83,14 @@ async function ask(server: AdminServer, path: string, method: string) {
   return { status: response.statusCode, headers: response.headers, body };
 }
 
-/** Lets attempts to listen on every address of IPv6 fail, as on a machine without it. */
-function withoutIPv6(code: string): void {
-  const { listen } = Server.prototype;
-  const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
-    const { host } = args[0] as { readonly host: string };
-    if (host !== '::') return listen.apply(this, args as never);
-    setImmediate(() => this.emit('error', Object.assign(new Error(`listen ${code}`), { code })));
-    return this;
-  });
+interface TcpBinding {
+  readonly TCP: { readonly prototype: { bind6(): number } };
+}
+
+/** Lets Node fail to bind to addresses of IPv6, as on a machine without it. */
+function withoutIPv6(code: 'EAFNOSUPPORT' | 'EADDRNOTAVAIL'): void {
+  const { TCP } = (process as unknown as { binding(name: string): TcpBinding }).binding('tcp_wrap');
+  const spy = vi.spyOn(TCP.prototype, 'bind6').mockReturnValue(-constants.errno[code]);
   onTestFinished(() => spy.mockRestore());
 }
 
@@ -105,7 +102,7 @@ test('serves IPv4 and IPv6 when it listens on every address', async () => {
   }
 });
 
-test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])('serves IPv4 when there is no IPv6: %s', async (code) => {
+test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'] as const)('serves IPv4 when there is no IPv6: %s', async (code) => {
   withoutIPv6(code);
   const { server, log } = await start({ host: '::' });
   expect(server.address()).toMatchObject({ address: '0.0.0.0', family: 'IPv4' });
@@ -338,7 +335,7 @@ describe('the admin server', () => {
 });
 
 describe('a port in use', () => {
-  test('is logged once, retried with growing pauses, and used once it is free', async () => {
+  test('is logged once, retried every five seconds, and used once it is free', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -358,7 +355,7 @@ describe('a port in use', () => {
     };
     const starting = start({ port, logger: log.logger, clock });
     await waiting.opened;
-    expect(pauses).toEqual([1_000, 2_000, 5_000]);
+    expect(pauses).toEqual([5_000, 5_000, 5_000]);
     expect(log.lines.filter(({ level }) => level !== 'debug')).toMatchObject([
       { level: 'error', fields: { port, error: { code: 'EADDRINUSE' } } },
     ]);

@@ -23,8 +23,6 @@ export interface AdminServerOptions extends StatusOptions {
   readonly signal: AbortSignal;
 }
 
-export type AdminServer = ReturnType<typeof startAdminServer>;
-
 type Context = AdminServerOptions &
   StatusContext & {
     /** Returns what limits the rendering of responses of one kind. */
@@ -32,10 +30,8 @@ type Context = AdminServerOptions &
   };
 type Route = (context: Context, query: URLSearchParams, isWanted: Request['isWanted']) => Answer | Promise<Answer>;
 
-/** Pauses between attempts to listen, milliseconds; the last one repeats. */
-const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
-/** Codes of an attempt to listen on an address of IPv6 on a machine without it. */
-const WITHOUT_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
+/** Pause between two attempts to listen, milliseconds. */
+const PAUSE_MS = 5_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
 /** Responses that are rendered at once: they take no time, and Kubernetes restarts a container that does not respond to them. */
@@ -87,28 +83,24 @@ export function startAdminServer(options: AdminServerOptions) {
   };
 }
 
-async function listen(server: Server, { host: wanted, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
-  let host = wanted;
+async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+  // Without a host Node listens on every address of IPv6, or of IPv4 on a machine without IPv6.
+  const target = host === '::' ? { port } : { host, port };
   let loggedCode: string | undefined;
-  for (let tries = 0; !signal.aborted; tries++) {
+  while (!signal.aborted) {
     try {
-      server.listen({ host, port });
+      server.listen(target);
       await once(server, 'listening');
       server.on('error', (later) => logger.error('admin server error', { error: later }));
       const address = server.address() as AddressInfo;
       return logger.info('admin server is listening', { host: address.address, port: address.port });
     } catch (error) {
-      const pauseMs = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0;
       const { code = '' } = error as NodeJS.ErrnoException;
-      if (host === '::' && WITHOUT_IPV6.includes(code)) {
-        host = '0.0.0.0';
-        continue;
-      }
-      const isNew = tries === 0 || code !== loggedCode;
+      const level = code === loggedCode ? 'debug' : 'error';
       loggedCode = code;
       const remedy = 'set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
-      logger[isNew ? 'error' : 'debug']('admin address unavailable, retrying', { host, port, pauseMs, remedy, error });
-      await clock.sleep(pauseMs, signal);
+      logger[level]('admin address unavailable, retrying', { host, port, pauseMs: PAUSE_MS, remedy, error });
+      await clock.sleep(PAUSE_MS, signal);
     }
   }
 }
