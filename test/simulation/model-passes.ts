@@ -146,8 +146,9 @@ export function movePass(
   if (commit.deliveredUpTo !== null && !(row.deliveredUpTo !== null && row.deliveredUpTo > commit.deliveredUpTo)) {
     row.deliveredUpTo = commit.deliveredUpTo;
   }
-  if (commit.cachedAt !== null && row.completeAsOf !== null) {
-    row.completeAsOf = completeBehindCache(row.completeAsOf, row.begunAt, now - monotonic + commit.cachedAt);
+  const cachedAt = commit.cachedAt === null ? Number.POSITIVE_INFINITY : now - monotonic + commit.cachedAt;
+  if (row.completeAsOf !== null) {
+    row.completeAsOf = completeBehindCache(row.completeAsOf, row.begunAt, cachedAt);
   }
   row.entries += commit.entries;
   row.stored += runsStored;
@@ -155,7 +156,7 @@ export function movePass(
   row.finishedAt = now;
   if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
   if (row.completeAsOf === Number.NEGATIVE_INFINITY) return;
-  if (row.kind !== 'recent') claimRange(feed, row, commit.feedOrigin);
+  if (row.kind !== 'recent') claimRange(feed, row, commit.feedOrigin, cachedAt);
   if (row.completeAsOf !== null) {
     feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
   }
@@ -167,11 +168,12 @@ function continueAfterHistory(feed: ModelFeed, { cursor }: ModelPass): void {
   if (feed.resumeSince === null) feed.cursor = cursor;
 }
 
-function claimRange(feed: ModelFeed, row: ModelPass, feedOrigin: string | null): void {
+/** @param cachedAt when a cache got the last page; infinite: the service itself responded */
+function claimRange(feed: ModelFeed, row: ModelPass, feedOrigin: string | null, cachedAt: number): void {
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
   if (row.kind === 'history') feed.startSince = row.since;
   const widenedAt = feed.filtersWidenedAt ?? Number.NEGATIVE_INFINITY;
-  const widenedSince = widenedAt >= row.begunAt || (row.completeAsOf !== null && row.completeAsOf < widenedAt);
+  const widenedSince = widenedAt >= row.begunAt || Math.min(row.completeAsOf ?? cachedAt, cachedAt) < widenedAt;
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
   const byTimeUntil =
     feed.cursor === null ? Number.POSITIVE_INFINITY : (feed.readByTimeUntil ?? Number.NEGATIVE_INFINITY);

@@ -73,7 +73,7 @@ claimed AS (
     lease_epoch = feed.lease_epoch + moved.is_by_time::int, -- fences pages of the feed that were read by time
     complete_from = CASE
       WHEN moved.kind = 'recent' OR moved.begun_at <= feed.filters_widened_at OR moved.complete_as_of = '-infinity'
-        OR moved.complete_as_of < feed.filters_widened_at THEN feed.complete_from
+        OR LEAST(moved.complete_as_of, ${cached}) < feed.filters_widened_at THEN feed.complete_from
       WHEN moved.kind = 'backfill' AND feed.start_since IS NOT NULL
         AND (feed.cursor IS NULL OR moved.has_gap OR moved.until < feed.read_by_time_until) THEN feed.complete_from
       -- A backfill must overlap with what is complete, to allow for differing clocks.

@@ -406,6 +406,22 @@ describe('a recent or full pass', () => {
     expect((await feedRow())?.complete_from).toBe('-infinity');
   });
 
+  it.each([
+    ['as it is when a cache has kept its last page since before the filters were widened', 3 * HOUR, false],
+    ['earlier when a cache has kept its last page since after that', HOUR, true],
+  ])('leaves complete_from, if it is a backfill, %s', async (_, ageMs, isExtended) => {
+    const { lease } = await take();
+    const { store, operatorStore } = setup;
+    await setup.rows(sql`UPDATE ${tables.feeds} SET filters_widened_at = clock_timestamp() - interval '2 hours',
+      complete_from = clock_timestamp() - interval '2 hours' WHERE name = ${current.name}`);
+    const before = await feedRow();
+    await operatorStore.passes.requestBackfill(current.name, { since: null, until: null });
+    const { origin: feedOrigin } = await store.readPosition(current.name);
+    const end = { end: 'yes' as const, feedOrigin, cachedAt: performance.now() - ageMs };
+    await store.commitPass(passCommit(lease, await next('backfill'), end));
+    expect(await feedRow()).toMatchObject({ complete_from: isExtended ? '-infinity' : before?.complete_from });
+  });
+
   it('continues when the filters have widened and it is a recent one', async () => {
     const { pass } = await unfinished('recent');
     const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });
