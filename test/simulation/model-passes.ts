@@ -155,11 +155,16 @@ export function movePass(
   if (!isEnd) return;
   row.finishedAt = now;
   if (row.kind === 'history' && feed.cursor === null) continueAfterHistory(feed, row);
+  feed.reconciledAsOf = reconciledAsOf(feed, row, now);
   if (row.completeAsOf === Number.NEGATIVE_INFINITY) return;
   if (row.kind !== 'recent') claimRange(feed, row, commit.feedOrigin, cachedAt);
-  if (row.completeAsOf !== null) {
-    feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
-  }
+}
+
+/** Returns the later time that is known and not in the future; null if there is none. A future time is from before the clock was set back. */
+function reconciledAsOf(feed: ModelFeed, row: ModelPass, now: number): number | null {
+  const known = [feed.reconciledAsOf, row.completeAsOf].filter((time) => time !== null && time <= now);
+  const latest = Math.max(...known.map(Number));
+  return latest === Number.NEGATIVE_INFINITY ? null : latest;
 }
 
 /** The feed was read by time until now, which may have left out runs. */

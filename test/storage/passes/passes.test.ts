@@ -363,6 +363,20 @@ describe('a recent or full pass', () => {
     expect(await feedRow()).toMatchObject({ complete_from: before?.complete_from });
   });
 
+  it('replaces a time up to which the feed was reconciled before the clock of the database was set back', async () => {
+    const { lease } = await take();
+    await begin(lease, 'recent', { completeAsOf: START });
+    await setup.rows(sql`UPDATE ${tables.feeds} SET reconciled_as_of = clock_timestamp() + interval '1 hour'
+      WHERE name = ${current.name}`);
+    await finishPass(setup, lease, await next('recent'));
+    expect(await feedRow()).toMatchObject({ reconciled_as_of: START });
+    const before = await begin(lease, 'recent');
+    await setup.rows(sql`UPDATE ${tables.passes} SET complete_as_of = clock_timestamp() + interval '1 hour'
+      WHERE id = ${before?.id}::bigint`);
+    await finishPass(setup, lease, await next('recent'));
+    expect(await feedRow()).toMatchObject({ reconciled_as_of: START });
+  });
+
   it('is cancelled and begun again when the filters have widened and it is a full one', async () => {
     const { pass } = await unfinished('full');
     const { lease } = await setup.takeFeed({ name: current.name, ...WIDER });

@@ -452,7 +452,8 @@ moved AS (
 -- At the end of the pass: what it proves about the feed.
 claimed AS (
   UPDATE "scanfeed"."feeds" AS feed SET
-    reconciled_as_of = GREATEST(feed.reconciled_as_of, NULLIF(moved.complete_as_of, '-infinity')),
+    reconciled_as_of = (SELECT max(time) FROM (VALUES (feed.reconciled_as_of), (moved.complete_as_of)) AS known (time)
+      WHERE time > '-infinity' AND time <= clock_timestamp()), -- later: the clock was set back
     start_since = CASE WHEN moved.kind = 'history' THEN moved.since ELSE feed.start_since END,
     data_complete_as_of = moved.data_complete_as_of,
     cursor = CASE WHEN moved.is_by_time AND feed.resume_since IS NULL THEN moved.cursor ELSE feed.cursor END,
