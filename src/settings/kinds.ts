@@ -48,7 +48,7 @@ function scaled(units: Units): z.ZodType<number, string> {
 export function integer(min: number, max: number, note = ''): Kind<number> {
   return z
     .string()
-    .regex(/^\d{1,9}$/)
+    .regex(/^\d{1,15}$/)
     .transform(Number)
     .pipe(z.number().min(min).max(max))
     .describe(`a whole number from ${min} to ${max}${note}`);

@@ -27,14 +27,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   const command = program
     .command('erase')
     .description('Delete runs with their history and quarantine entries, and never store them again.')
-    .requiredOption('--scan-id <id>', 'id of the run; repeatable', several);
+    .requiredOption('--scan-id <ids...>', 'ids of the runs; repeatable');
   withOptions(command, 'yes', 'dryRun', 'settings', 'quiet', 'json')
     .addHelpText('after', examples)
     .action((options: Given) => erase(options, io));
-}
-
-function several(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
 }
 
 async function erase(options: Given, io: CommandProcess): Promise<void> {

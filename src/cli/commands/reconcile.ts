@@ -1,8 +1,8 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { FeedRow } from '../../storage/operator/feeds.js';
 import type { RequestedPass } from '../../storage/operator/request-pass.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { CommandFailure, EXIT } from '../context/exit.js';
+import { CommandFailure } from '../context/exit.js';
 import { requireRange } from '../context/parse-options.js';
 import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
@@ -29,7 +29,7 @@ Examples:
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   passCommand(program, 'reconcile', io)
     .description('Find the runs and corrections that the cursor has skipped, and store them.')
-    .option('--full', 'read the whole feed from its start')
+    .addOption(new Option('--full', 'read the whole feed from its start').conflicts(['since', 'until']))
     .addHelpText('after', examples)
     .action((options: Given) => reconcile(options, io));
 }
@@ -37,9 +37,6 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function reconcile(given: Given, io: CommandProcess): Promise<void> {
   const { since = null, until = null, full, feed: named } = given;
   if (given.cancel) return cancel(full ? ['full'] : ['recent', 'full'], given, io);
-  if (full && (since ?? until) !== null) {
-    throw new CommandFailure('--full cannot be combined with --since or --until', EXIT.usage);
-  }
   requireRange(since, until, io.clock);
   await withFeed(io, { feed: named, need: ['reconcile'] }, async (work) => {
     const { settings, passes, feed } = work;

@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ServiceClient } from '../../service/client.js';
+import { text } from '../../settings/kinds.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { readFeedSettings } from '../context/feed-settings.js';
-import { numberOption } from '../context/parse-options.js';
+import { numberOption, optionOf } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
 import { withService } from '../context/with-service.js';
 import { awaitRuns, isOpen } from '../submit/await-runs.js';
@@ -41,12 +42,14 @@ Examples:
   A result:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
 
+const SLUG = optionOf(text('the slug of a document type', /\S/));
+
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('submit')
     .description('Submit PDFs for recognition: single files, or all PDFs in a folder.')
     .argument('<files...>', 'PDF files, or folders that contain them')
-    .requiredOption('--document-type <slug>', 'document type of the files', slug)
+    .requiredOption('--document-type <slug>', 'document type of the files', SLUG)
     .addOption(
       new Option('--environment <name>', 'environment of the runs; there is no default')
         .choices(['prod', 'test'])
@@ -196,9 +199,4 @@ function requireResults(files: readonly SubmittedFile[]): void {
   const reason = unsent === 0 ? '' : '; the others were not sent, since they would probably get the same error';
   const message = `${lasting + passing + unsent} of ${countFiles(files)} without a result${reason}`;
   throw lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
-}
-
-function slug(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('Expected the slug of a document type.');
-  return text;
 }

@@ -1,19 +1,14 @@
 import { InvalidArgumentError } from 'commander';
 import type { Clock } from '../../core/clock.js';
-import { duration as durationKind } from '../../settings/kinds.js';
+import { duration, integer, type Kind } from '../../settings/kinds.js';
 import { readTimestamp } from '../../sync/page/timestamps.js';
 import { CommandFailure, EXIT } from './exit.js';
 
-const window = durationKind('1m', '3650d');
+const window = duration('1m', '3650d');
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  const limits = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
-  return (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(number >= min && number <= max)) throw new InvalidArgumentError(`It must be a whole number, ${limits}.`);
-    return number;
-  };
+export function numberOption(min: number, max = 999_999_999_999_999): (text: string) => number {
+  return optionOf(integer(min, max));
 }
 
 export function idOption(text: string): string {
@@ -22,11 +17,12 @@ export function idOption(text: string): string {
 }
 
 /** Reads an option such as `5s`, in milliseconds. */
-export const intervalOption = durationOption(durationKind('1s', '1d'));
+export const intervalOption = optionOf(duration('1s', '1d'));
 /** The same for `30d`. */
-export const periodOption = durationOption(window);
+export const periodOption = optionOf(window);
 
-function durationOption(kind: ReturnType<typeof durationKind>): (text: string) => number {
+/** Reads an option as settings of this kind are read. */
+export function optionOf<T>(kind: Kind<T>): (text: string) => T {
   return (text) => {
     const { success, data } = kind.safeParse(text);
     if (!success) throw new InvalidArgumentError(`Expected ${kind.description}.`);

@@ -3,7 +3,7 @@ import type { PassRequest, RequestedPass } from '../../storage/operator/request-
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
-import { CommandFailure, EXIT } from '../context/exit.js';
+import { CommandFailure } from '../context/exit.js';
 import { timeOption } from '../context/parse-options.js';
 import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
@@ -27,15 +27,12 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
   const time = timeOption(clock.now);
   const command = program
     .command(name)
-    .addOption(
-      new Option(
-        '--since <time>',
-        'delivery time to begin at: ISO 8601, a day, or a time before now such as 24h',
-      ).argParser(time),
-    )
-    .addOption(new Option('--until <time>', 'delivery time to end at (default: now)').argParser(time))
+    .option('--since <time>', 'delivery time to begin at: ISO 8601, a day, or a time before now such as 24h', time)
+    .option('--until <time>', 'delivery time to end at (default: now)', time)
     .option('--wait', 'wait until the pass has finished, and show its progress')
-    .option('--cancel', 'cancel the unfinished pass; stored runs are kept');
+    .addOption(
+      new Option('--cancel', 'cancel the unfinished pass; stored runs are kept').conflicts(['since', 'until', 'wait']),
+    );
   return withOptions(command, 'quiet', 'feed', 'json');
 }
 
@@ -68,10 +65,7 @@ export async function requestPass(
 const NO_DAEMON = 'No daemon is running; the next `scanfeed run` will run the pass.\n';
 
 export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
-  const { since, until, wait, feed: named, json } = options;
-  if (since ?? until ?? wait) {
-    throw new CommandFailure('--cancel cannot be combined with --since, --until or --wait', EXIT.usage);
-  }
+  const { feed: named, json } = options;
   return withFeed(io, { feed: named }, async ({ passes, feed }) => {
     const cancelled = await passes.cancel(feed.name, kinds);
     if (json) io.write(`${JSON.stringify(cancelled)}\n`);
