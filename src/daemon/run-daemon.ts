@@ -27,9 +27,6 @@ export function onlyFeed(settings: SettingsFor<Group>): FeedSource {
   return { file: { feeds: [settings], invalid: [], invalidKeyFiles: [], text: '' }, changes: null };
 }
 
-/** Maximum time over which the starts of many feeds are spread, milliseconds. */
-const MAX_SPREAD_MS = 10_000;
-
 export type Daemon = ReturnType<typeof runDaemon>;
 
 /**
@@ -47,10 +44,7 @@ export function runDaemon(settings: ProcessSettings, source: FeedSource, context
   const invalidFeeds = () => invalid.entries().length;
   const parts = openSharedParts(settings, context, { onlyFeed: only?.feed.name ?? null, invalidFeeds }, stop);
   const { shared, metrics, readiness } = parts;
-  const feeds = createFeedSet((of, until, { startDelayFraction, ...relations }) => {
-    const firstPollInMs = startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS);
-    return runFeed(of, shared, until, { ...relations, firstPollInMs });
-  }, onBug);
+  const feeds = createFeedSet((of, until, start) => runFeed(of, shared, until, start), onBug);
   const liveness = livenessOf(feeds.running);
   const admin = startAdminServer({
     ...settings.admin,

@@ -2,8 +2,7 @@ import { changesOf, hasMoved } from '../../settings/feed-changes.js';
 import type { ListedFeeds } from '../../settings/feeds-file.js';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import type { FeedRelations } from './assert-own-schema.js';
-import type { RunningFeed } from './run-feed.js';
+import type { FeedStart, RunningFeed } from './run-feed.js';
 
 export type FeedSet = ReturnType<typeof createFeedSet>;
 
@@ -15,18 +14,16 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-export interface StartOptions extends FeedRelations {
-  /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
-  readonly startDelayFraction: number;
-}
-
 /** Starts a feed, which ends when the signal aborts. */
-export type StartFeed = (settings: Settings, signal: AbortSignal, options: StartOptions) => RunningFeed;
+export type StartFeed = (settings: Settings, signal: AbortSignal, options: FeedStart) => RunningFeed;
+
+/** Maximum time over which the starts of many feeds are spread, milliseconds. */
+const MAX_SPREAD_MS = 10_000;
 
 /** @param onFailed called when a feed has stopped because of a bug */
 export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => void) {
   const wanted = new Map<string, Settings>();
-  const startOptions = new Map<string, StartOptions>();
+  const startOptions = new Map<string, FeedStart>();
   const followed = new Map<string, Followed>();
 
   /** Starts the feed if it is wanted. If it is already followed, but not with these settings, ends it first. */
@@ -67,7 +64,7 @@ export function createFeedSet(start: StartFeed, onFailed: (error: unknown) => vo
       for (const [index, settings] of started.entries()) {
         const { feed, database, service } = settings;
         startOptions.set(feed.name, {
-          startDelayFraction: index / started.length,
+          firstPollInMs: (index / started.length) * Math.min(feed.pollIntervalMs, MAX_SPREAD_MS),
           // It stays so until a restart: the feed may hold for this reason when its entry changes again.
           hasMoved: startOptions.get(feed.name)?.hasMoved === true || isMoved(settings),
           hasOtherKey: keys.get(database.schema) !== service.apiKeyFile,

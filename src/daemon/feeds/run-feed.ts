@@ -24,7 +24,7 @@ const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
 const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
 
 /** How a feed is started. */
-interface FeedStart extends FeedRelations {
+export interface FeedStart extends FeedRelations {
   /** How long to wait before the first poll, so that many feeds do not poll at the same time, milliseconds. */
   readonly firstPollInMs: number;
 }

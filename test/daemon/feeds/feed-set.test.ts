@@ -34,11 +34,11 @@ function setUp({ atOnce = true } = {}) {
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
   const fail = new Map<string, (error: unknown) => void>();
-  const start: StartFeed = ({ feed }, signal, { startDelayFraction, hasMoved, hasOtherKey }): RunningFeed => {
+  const start: StartFeed = ({ feed }, signal, { firstPollInMs, hasMoved, hasOtherKey }): RunningFeed => {
     events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
     if (hasMoved) moved.push(feed.name);
     if (hasOtherKey) withOtherKey.push(feed.name);
-    delays.push(startDelayFraction);
+    delays.push(firstPollInMs);
     const stopped = new Promise<void>((resolve, reject) => {
       fail.set(feed.name, reject);
       const stop = () => {
@@ -151,12 +151,12 @@ it('runs what the last file says when the file is changed two hundred times at r
 
 it('spreads the starts of feeds when they are added or changed together', async () => {
   const { set, delays } = setUp();
-  set.follow(fileOf('a', 'b', 'c', 'd'));
-  expect(delays.splice(0)).toEqual([0, 0.25, 0.5, 0.75]);
-  set.follow(fileOf(entry('a', '1s'), 'b', entry('c', '1s'), entry('d', '1s'), 'e'));
+  set.follow(fileOf('a', 'b', entry('c', '4s'), entry('d', '1m')));
+  expect(delays.splice(0)).toEqual([0, 1_250, 2_000, 7_500]);
+  set.follow(fileOf(entry('a', '1s'), 'b', entry('c', '1s'), entry('d', '1s'), entry('e', '1s')));
   await turn();
-  expect(delays.splice(0).sort()).toEqual([0, 0.25, 0.5, 0.75]);
-  set.follow(fileOf(entry('a', '1s'), entry('b', '2s'), entry('c', '1s'), entry('d', '1s'), 'e'));
+  expect(delays.splice(0).sort()).toEqual([0, 250, 500, 750]);
+  set.follow(fileOf(entry('a', '1s'), entry('b', '2s'), entry('c', '1s'), entry('d', '1s'), entry('e', '1s')));
   await turn();
   expect(delays).toEqual([0]);
 });
