@@ -9,18 +9,13 @@ export function nameHolder(host: string, pid: number): string {
  * Returns whether a holder was a process of this host that has ended. A holder with the id of this process has ended too: the
  * process of a restarted container often gets the same id again.
  */
-export function isDeadPredecessor(
-  holder: string,
-  host: string,
-  pid: number,
-  isAlive: (pid: number) => boolean = isProcessAlive,
-): boolean {
+export function isDeadPredecessor(holder: string, host: string, pid: number): boolean {
   const [itsHost, itsPid = '', tag, ...rest] = holder.split('/');
   if (itsHost !== host || !/^[1-9]\d*$/.test(itsPid) || tag === undefined || rest.length > 0) return false;
   return Number(itsPid) === pid || !isAlive(Number(itsPid));
 }
 
-function isProcessAlive(pid: number): boolean {
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
