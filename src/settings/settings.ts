@@ -14,7 +14,7 @@ export { type Mistake, SettingsError } from './mistakes.js';
 export type { Retention } from './retention.js';
 
 /**
- * All settings by group, checked and frozen. Durations are in milliseconds; null means off. Secrets are functions, so that no
+ * All settings by group, checked. Durations are in milliseconds; null means off. Secrets are functions, so that no
  * log shows them.
  */
 export type Settings = { readonly [G in Group]: Readonly<ReturnType<(typeof READERS)[G]>> };
@@ -64,7 +64,7 @@ export function readSettings<G extends Group = Group>(
   const settings = Object.fromEntries(groups.map((group) => [group, READERS[group](reader)]));
   if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
   const warnings = [...reader.warnings, ...unknownNames(env)];
-  return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
+  return { ...settings, warnings } as unknown as SettingsFor<G>;
 }
 
 /** Returns the environment, with defaults for variables that are not set. */
@@ -144,10 +144,4 @@ function readDatabase(reader: Reader) {
     /** Schema of the processes: SCANFEED_DATABASE_SCHEMA, also for feeds with a schema of their own. */
     homeSchema: reader.once(HOME_SCHEMA, () => store.schema),
   };
-}
-
-function freeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || value instanceof Date || Object.isFrozen(value)) return value;
-  for (const part of Object.values(value)) freeze(part);
-  return Object.freeze(value);
 }

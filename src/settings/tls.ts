@@ -69,7 +69,7 @@ function loadOptions(sslmode: string, files: Files): ConnectionOptions {
   const options: ConnectionOptions = { rejectUnauthorized: true, ...(ssl as object) };
   if (options.ca !== undefined) new X509Certificate(options.ca as string); // if it is empty, Node.js would use its own list
   createSecureContext(options);
-  // The driver does the same, which fails once the settings are frozen.
+  // As the driver does later: no text of the settings shows the key.
   return 'key' in options ? Object.defineProperty(options, 'key', { enumerable: false }) : options;
 }
 

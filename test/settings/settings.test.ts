@@ -227,18 +227,6 @@ describe('settings', () => {
     expect(() => readSettings(env, { need: ['database', 'feed'] })).toThrow('SCANFEED_PAGE_LIMIT');
   });
 
-  test('cannot be changed', () => {
-    const settings = settingsWith({});
-    const objects = [
-      settings,
-      settings.feed,
-      settings.feed.filters,
-      settings.feed.filters.status,
-      settings.database.connection,
-    ];
-    expect(objects.map(Object.isFrozen)).toEqual(objects.map(() => true));
-  });
-
   test('warn about unknown names with a suggestion, but not about names from Kubernetes', () => {
     const { warnings } = settingsWith({
       SCANFEED_POL_INTERVAL: '5s',
