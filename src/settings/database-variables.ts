@@ -31,7 +31,7 @@ export const STORE_VARIABLES = {
   readerRole: optional(
     'SCANFEED_READER_ROLE',
     identifier(63, 'public', 'none'),
-    "role that can read the reports, a different one for each schema and database; created automatically if the daemon's role has the privilege, otherwise `doctor` and `migrate` print the statements",
+    'role that can read the reports, a different one for each schema and database; created automatically if the role that migrates has the privilege, otherwise `doctor` and `migrate` print the statements',
     { defaultText: 'none: only owners can read the reports' },
   ),
   typedViews: defaulted(
@@ -57,7 +57,7 @@ export const STORE_VARIABLES = {
     'SCANFEED_DATABASE_POOL',
     integer(1, 100),
     '5',
-    'maximum number of connections; leases use up to three more',
+    'maximum number of connections; leases use up to three more, and migrations two',
   ),
 } as const;
 
@@ -74,7 +74,7 @@ export const PG_VARIABLES = {
   sslrootcert: optional(
     'PGSSLROOTCERT',
     PARAMETERS.sslrootcert,
-    "CA certificates (PEM) that the server's certificate is checked against, or `system` for the CAs that Node.js trusts",
+    "CA certificates (PEM) that the server's certificate is checked against, or `system` for the CAs that Node.js trusts, which makes `verify-full` the default of `PGSSLMODE`",
     { defaultText: '`~/.postgresql/root.crt`, if it exists' },
   ),
   sslcert: optional('PGSSLCERT', PARAMETERS.sslcert, 'client certificate (PEM)'),

@@ -56,7 +56,7 @@ export const FEED_VARIABLES = {
     'SCANFEED_START',
     feedStart,
     'beginning',
-    'where a feed without a cursor starts; `live`: new runs are stored at once, and the history is read in the background',
+    'where a new feed starts; `live`: new runs are stored at once, and the history is read in the background',
   ),
   pageLimit: defaulted(
     'SCANFEED_PAGE_LIMIT',
@@ -68,7 +68,7 @@ export const FEED_VARIABLES = {
     'SCANFEED_POLL_INTERVAL',
     duration('10ms', '1d'),
     '5s',
-    'pause at the end of the feed or while its cursor is stuck, counted from the last poll; otherwise scanfeed requests the next page at once',
+    'pause at the end of the feed or while its cursor is stuck, counted from the last poll, but at least half of it after the commit. After other pages scanfeed requests the next page at once',
   ),
   resolveConcurrency: defaulted(
     'SCANFEED_RESOLVE_CONCURRENCY',
@@ -80,19 +80,19 @@ export const FEED_VARIABLES = {
     'SCANFEED_PENDING_RETRY_INTERVAL',
     duration('100ms', '1h'),
     '30s',
-    'first pause before a pending result is retried; doubles up to 1h. After a week it is one day',
+    'first pause before a pending result is retried, unless only memory was missing; doubles up to 1h. After a week it is one day',
   ),
   memoryBudgetBytes: defaulted(
     'SCANFEED_MEMORY_BUDGET',
     size('1MiB', '16GiB'),
     '64MiB',
-    'maximum memory for payloads: pages, prefetched pages and loaded results',
+    'memory of the process for payloads: pages, prefetched pages and loaded results. A single response can exceed it',
   ),
   leaseTtlMs: defaulted(
     'SCANFEED_LEASE_TTL',
     duration('1s', '1h'),
     '10s',
-    'time after which the lease of an unresponsive process expires; others take over its feeds at most 2 s later',
+    'time after which the lease of an unresponsive process expires; others take over a single feed at most 2 s later',
   ),
   keepHistory: defaulted('SCANFEED_HISTORY', flag, 'true', 'keep superseded revisions in `run_history`'),
 } as const;
@@ -117,14 +117,14 @@ export const VARIABLES = {
       'SCANFEED_REQUEST_TIMEOUT',
       duration('100ms', '10m'),
       '30s',
-      'timeout of one HTTP request, from connecting to the last byte',
+      'timeout of one HTTP request, from connecting to the last byte, without waits for memory',
     ),
     requestsPerSecond: optional(
       'SCANFEED_REQUESTS_PER_SECOND',
       rate,
       'maximum rate of all requests of the process; it should allow each feed one request per poll interval. While polls wait, at most every fourth request loads a single run',
     ),
-    httpsProxy: optional('HTTPS_PROXY', proxyUrl, 'proxy for requests to the service; `https_proxy` takes precedence', {
+    httpsProxy: optional('HTTPS_PROXY', proxyUrl, 'proxy for `https:` base URLs; `https_proxy` takes precedence', {
       secret: true,
     }),
     noProxy: optional(
@@ -147,7 +147,7 @@ export const VARIABLES = {
       'SCANFEED_RECONCILE_WINDOW',
       duration('1s', '365d'),
       '2h',
-      'how far back a recent pass reads; if the range of the previous recent pass ended even earlier, the pass begins at that end',
+      'how far back a recent pass reads at least; if the range of the previous recent pass ended even earlier, the pass begins ten minutes before that end',
     ),
     fullIntervalMs: defaulted(
       'SCANFEED_RECONCILE_FULL_INTERVAL',
