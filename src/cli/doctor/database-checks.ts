@@ -63,12 +63,12 @@ const CHECKS: Checks<DatabaseContext> = {
   pooler: checkPooler,
   schema: checkSchema,
   privileges: ifSchemaExists(checkPrivileges),
-  'reader role': ifSchemaExists(checkReaderRole),
-  'typed views': ifSchemaExists(checkTypedViews),
-  'report indexes': ifSchemaExists(checkReportIndexes),
+  'reader role': ifSchemaExists(ifUpToDate(checkReaderRole)),
+  'typed views': ifSchemaExists(ifUpToDate(checkTypedViews)),
+  'report indexes': ifSchemaExists(ifUpToDate(checkReportIndexes)),
   surroundings: checkSurroundings,
-  'stored feed': checkStoredFeed,
-  'retired feeds': ifSchemaExists(checkRetiredFeeds),
+  'stored feed': ifUpToDate(checkStoredFeed),
+  'retired feeds': ifSchemaExists(ifUpToDate(checkRetiredFeeds)),
 };
 
 /** Checks the database from the login to its contents. Leaves nothing in it. */
@@ -197,6 +197,15 @@ function schemaExists({ schema }: DatabaseContext): boolean {
 
 function ifSchemaExists(check: Checks<DatabaseContext>[string]): Checks<DatabaseContext>[string] {
   return (context) => (schemaExists(context) ? check(context) : skipped('requires the schema'));
+}
+
+/** Skips a check that reads tables and columns of this release while migrations are missing. */
+function ifUpToDate(check: Checks<DatabaseContext>[string]): Checks<DatabaseContext>[string] {
+  return (context) => {
+    const { version, missing } =
+      context.schema.status === 'fulfilled' ? context.schema.value : { version: 0, missing: [] };
+    return version > 0 && missing.length > 0 ? skipped('requires the missing migrations') : check(context);
+  };
 }
 
 async function checkPrivileges({ connection, server, settings }: DatabaseContext): Promise<Result> {

@@ -8,6 +8,8 @@ import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { createErrorWriter } from '../../../src/storage/operator/recent-errors.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
+import { migrate } from '../../../src/storage/schema/migrate.js';
+import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
@@ -278,6 +280,22 @@ describe('doctor checks of the database', () => {
     });
     expect(await examine({ DATABASE_URL: empty.url, SCANFEED_AUTO_MIGRATE: 'false' })).toMatchObject({
       schema: { outcome: 'failing', message: expect.stringContaining('run `scanfeed migrate`') },
+    });
+  });
+
+  it('skips what reads the tables of this release when migrations are missing', async () => {
+    const older = await createTestDatabase();
+    afterwards(older.drop);
+    const database = openTestDatabase(older.url);
+    afterwards(() => database.close());
+    await migrate(connectStore(database, TEST_SCHEMA), (await readMigrations()).slice(0, 3));
+    const requiresMigrations = { outcome: 'skipped', message: 'requires the missing migrations' };
+    expect(await examine({ DATABASE_URL: older.url })).toMatchObject({
+      schema: { outcome: 'ok', message: expect.stringContaining('is at version 3; ') },
+      privileges: { outcome: 'ok' },
+      'typed views': requiresMigrations,
+      'stored feed': requiresMigrations,
+      'retired feeds': requiresMigrations,
     });
   });
 
