@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ErasedRun } from '../../storage/runs/deleted-runs.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
 import { readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable } from '../terminal/format.js';
@@ -35,6 +36,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 
 async function erase(options: Given, io: CommandProcess): Promise<void> {
   const { scanId, feed, dryRun } = options;
+  if (scanId.includes('')) throw new CommandFailure('--scan-id must not be empty', EXIT.usage);
   const settings = await readSchemaSettings(io, feed);
   await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];

@@ -76,6 +76,14 @@ describe('erase', () => {
     ]);
   });
 
+  it('refuses an empty id, which the content of entries without an id would contain', async () => {
+    await feed.commit([entryJson({ scanId: ['a'], fileName: '', error: 'canary' })]);
+    const before = await everything();
+    for (const args of ['--scan-id  --yes', '--scan-id a --scan-id  --dry-run'])
+      expect(await run(args)).toEqual({ exitCode: 64, out: '', err: 'scanfeed: --scan-id must not be empty\n' });
+    expect([await everything(), await deleted()]).toEqual([before, []]);
+  });
+
   it('leaves no value in the statistics when it deletes a run', async () => {
     await feed.commit([1, 2, 3].flatMap((n) => [entry(`a${n}`, { partnerName: 'canary' }), entry(`b${n}`)]));
     await setup.rows(sql`ANALYZE ${tables.runs}`);
