@@ -8,7 +8,7 @@ import { readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { type CommonOptions, withOptions } from '../context/common-options.js';
-import { CommandFailure, EXIT } from '../context/exit.js';
+import { CommandFailure, EXIT, explain, worstOf } from '../context/exit.js';
 import { readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted } from '../terminal/format.js';
@@ -127,13 +127,15 @@ function refresh(options: CommonOptions, io: CommandProcess): Promise<void> {
       throw new CommandFailure('a daemon is already scanning new documents and building their views', EXIT.tryAgain);
     }
     const [first] = failed;
-    if (first !== undefined)
-      throw new CommandFailure(`not built: ${failed.map(({ view }) => view).join(', ')}; ${first.why}`);
+    if (first !== undefined) {
+      const code = worstOf(done.failed.map(({ error }) => explain(error).exitCode));
+      throw new CommandFailure(`not built: ${failed.map(({ view }) => view).join(', ')}; ${first.why}`, code);
+    }
   });
 }
 
-function describe({ views, columns, built }: Refreshed): string {
-  if (built.length === 0) return 'All views are up to date.\n';
+function describe({ views, columns, built, failed, busy }: Refreshed): string {
+  if (built.length === 0) return failed.length > 0 || busy ? '' : 'All views are up to date.\n';
   const added = `New: ${counted(views, 'view', 'views')}, ${counted(columns, 'column', 'columns')}.`;
   return `${added} Built:\n${built.map((name) => `  ${name}\n`).join('')}`;
 }

@@ -14,7 +14,7 @@ import {
 import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
 import type { CommandProcess } from '../context/command-process.js';
 import type { CommonOptions } from '../context/common-options.js';
-import { CommandFailure, EXIT } from '../context/exit.js';
+import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { withProgress } from '../terminal/progress.js';
 import { type Column, table } from '../terminal/table.js';
 
@@ -114,7 +114,10 @@ async function changeStorage(
   const { busy, failed } = await refreshWithProgress(work, options, io);
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
-    throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);
+    throw new CommandFailure(
+      `${view.name} was not brought up to date: ${describeError(problem.error).message}`,
+      explain(problem.error).exitCode,
+    );
   if (busy)
     throw new CommandFailure('a daemon is scanning new documents and will store the remaining rows', EXIT.tryAgain);
 }

@@ -263,10 +263,31 @@ describe('views', () => {
       await sql`SELECT FROM ${tables.reportProgress} FOR UPDATE`.execute(daemon);
       expect(await run('refresh')).toMatchObject({
         exitCode: 75,
+        out: '',
         err: expect.stringMatching(/^scanfeed: a daemon is/),
       });
     });
     await other.close();
+  });
+
+  it('refresh and store exit with 75 when a report reads a view that has to be built again', async () => {
+    await store({ betrag: 1 });
+    await run('refresh');
+    const other = openTestDatabase(given.url);
+    await other.sql.transaction().execute(async (report) => {
+      await sql`SELECT FROM scanfeed_reporting.document_rechnung`.execute(report);
+      expect(await run('store document_rechnung')).toMatchObject({
+        exitCode: 75,
+        err: expect.stringMatching(/^scanfeed: document_rechnung was not brought up to date: /),
+      });
+      expect(await run('refresh')).toMatchObject({
+        exitCode: 75,
+        out: '',
+        err: expect.stringMatching(/^scanfeed: not built: document_rechnung; /),
+      });
+    });
+    await other.close();
+    expect(await run('refresh')).toMatchObject({ exitCode: 0 });
   });
 
   it('refresh names the failed views when some cannot be built', async () => {
