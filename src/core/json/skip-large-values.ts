@@ -95,13 +95,9 @@ export function parseSkippingLargeValues(
   });
   const values = large.reduce((left, member) => left - member.values + 1, facts.values);
   const bytes = large.reduce((left, { start, end }) => left - (end - start), json.length);
-  if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes);
+  if (values * VALUE_BYTES + bytes * TEXT_BYTES > memoryBytes) throw new TooManyValues(values, bytes);
   for (const field of repeated) throw new RepeatedField(field);
-  return { value: parse(without(json, large)), facts, places };
-}
-
-function memoryOf(values: number, bytes: number): number {
-  return values * VALUE_BYTES + bytes * TEXT_BYTES;
+  return { value: JSON.parse(textOf(without(json, large))), facts, places };
 }
 
 function isSkipped(json: Uint8Array, member: Member, skippable: SkippableValues): boolean {
@@ -128,8 +124,4 @@ function without(json: Uint8Array, large: readonly Range[]): Uint8Array {
     from = end;
   }
   return Buffer.concat([...parts, json.subarray(from)]);
-}
-
-function parse(json: Uint8Array): unknown {
-  return JSON.parse(textOf(json));
 }

@@ -117,7 +117,6 @@ function reportFailures(exporter: SpanExporter, onFailed: (spans: number, reason
         done(result);
       }),
     shutdown: () => exporter.shutdown(),
-    forceFlush: async () => exporter.forceFlush?.(),
   };
 }
 
